@@ -1,0 +1,41 @@
+"""One HTTP request and one response as values, the same for every front door. No I/O."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request as the core sees it.
+
+    `headers` has lower-case names; a repeated header is joined with "," as HTTP API does, so that
+    a duplicate never hides behind its first value. `path` is decoded once and has no stage in it.
+    `request_id` is the front door's own id, for the log.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    query: str = ""
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """A response as the core gives it. `facts` is what the log line says: never a secret, never a body."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def join_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Lower-case names, and join repeated headers with "," (RFC 9110 section 5.3)."""
+    joined: dict[str, str] = {}
+    for name, value in pairs:
+        name = name.lower()
+        joined[name] = f"{joined[name]},{value}" if name in joined else value
+    return joined

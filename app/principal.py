@@ -1,0 +1,30 @@
+"""Who is calling: the principal and the verified access token that names it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A user acting through one client, as a verified access token names them.
+
+    `subject` alone is not unique: two issuers may use the same one, and the specification binds an
+    elicitation to client *and* user. Compare whole principals, never a part.
+
+    Source: MCP 2026-07-28 client/elicitation, Security Considerations 1; RFC 9068 section 2.2.
+    """
+
+    issuer: str
+    subject: str
+    client_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """What a verified access token grants. The token's text is not kept.
+
+    `expires_at` is in seconds since the epoch.
+    """
+
+    principal: Principal
+    scopes: frozenset[str]
+    expires_at: int
