@@ -1,0 +1,162 @@
+"""Multi round-trip requests: what was asked, what came back, and what travels to the next round.
+
+A round is one request. The tool runs from the top in every round; `Round.answer` gives back what the
+user answered earlier or now, and `Round.ask` collects what is still open. Whatever leaves the tool, the
+round turns it into an `InputRequiredResult` (basic/patterns/mrtr): capability-gated, counted and sealed.
+
+An answer counts only if
+  - a requestState that verifies for this very request says that its question was asked (unless the
+    tool is declared stateless), and
+  - the question is still the same: its digest equals the one that was sealed when it was shown.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.protocol import messages, request_state
+from app.protocol.elicitation import KEY
+from app.protocol.jsonrpc import ErrorCode, JSONRPCError
+from app.protocol.request_state import Binding, RequestState, RequestStateCodec
+from app.strict_json import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsExceeded(Exception):
+    """The tool asked for one more round than the cap allows."""
+
+    cap: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateTooLarge(Exception):
+    """What the tool wants to carry to the next round does not fit in a requestState."""
+
+    reason: str
+
+
+class Round:
+    """One round of a request: the verified past, the responses at hand, and the questions that are open.
+
+    `first` is true when no requestState came with the request. `state` is what an explicit
+    InputRequired carried here from the round before.
+    """
+
+    __slots__ = ("_capabilities", "_past", "_responses", "_stateless", "asked", "first")
+
+    def __init__(
+        self,
+        *,
+        past: RequestState,
+        responses: Mapping[str, Any],
+        capabilities: JsonObject,
+        first: bool,
+        stateless: bool = False,
+    ) -> None:
+        self._past = past
+        self._responses = responses
+        self._capabilities = capabilities
+        self._stateless = stateless
+        self.first = first
+        self.asked: dict[str, JsonObject] = {}
+
+    @property
+    def state(self) -> Any:
+        return self._past.state
+
+    @property
+    def number(self) -> int:
+        """1 for the first request, one more for each retry."""
+        return self._past.rounds + 1
+
+    @property
+    def flow_id(self) -> bytes:
+        """16 bytes that are the same in all rounds of this flow and in no other."""
+        return self._past.flow_id
+
+    def response(self, key: str, request: JsonObject | None = None) -> Any | None:
+        """The response that counts for a question, or None: never asked, asked otherwise, or unanswered.
+
+        Give `request` to require that exactly this question was shown.
+        """
+        if key in self._past.answers:
+            return self._past.answers[key] if self._was_asked(key, request) else None
+        if key in self._responses and (self._stateless or self._was_asked(key, request)):
+            return self._responses[key]
+        return None
+
+    def _was_asked(self, key: str, request: JsonObject | None) -> bool:
+        shown = self._past.questions.get(key)
+        return shown is not None and (request is None or shown == request_state.digest(request))
+
+    def ask(self, key: str, request: JsonObject) -> None:
+        """Put a question into the answer to this request. Raises JSONRPCError (-32021) when the client
+        cannot show it, and ValueError for a key that clients or gateways may not carry.
+        """
+        if not KEY.match(key):
+            raise ValueError(f"The question key {key!r} must be 1 to 64 of A-Z a-z 0-9 _ -: rename it")
+        missing = messages.missing_capability(request["method"], request.get("params", {}), self._capabilities)
+        if missing is not None:
+            raise messages.capability_error(missing)
+        self.asked[key] = request
+
+    def input_required(
+        self,
+        codec: RequestStateCodec,
+        binding: Binding,
+        *,
+        now: int,
+        notes: Mapping[str, str] | None = None,
+        state: Any = None,
+    ) -> JsonObject:
+        """The InputRequiredResult for the questions asked in this round.
+
+        `notes` puts a sentence before a question's message (what was wrong with the last answer); the
+        seal keeps the question without it, so that the tool finds its own question again.
+        Raises RoundsExceeded and StateTooLarge.
+        """
+        if self._past.rounds >= codec.max_rounds:
+            raise RoundsExceeded(codec.max_rounds)
+        kept = {key: each for key, each in self._past.answers.items() if key not in self.asked}
+        for key, response in self._responses.items():
+            if key in self._past.questions and key not in self.asked:
+                kept.setdefault(key, response)
+        questions = {key: self._past.questions[key] for key in kept if key in self._past.questions}
+        questions |= {key: request_state.digest(request) for key, request in self.asked.items()}
+        following = replace(self._past, questions=questions, answers=kept, state=state)
+        try:
+            token = codec.seal(following, binding, now=now)
+        except ValueError as error:
+            raise StateTooLarge(str(error)) from None
+        result: JsonObject = {"resultType": "input_required"}
+        if self.asked:
+            result["inputRequests"] = {
+                key: _with_note(request, (notes or {}).get(key)) for key, request in self.asked.items()
+            }
+        return result | {"requestState": token}
+
+
+def _with_note(request: JsonObject, note: str | None) -> JsonObject:
+    if note is None:
+        return request
+    params = request["params"]
+    return {**request, "params": {**params, "message": f"{note}\n\n{params['message']}"}}
+
+
+def read_responses(params: JsonObject) -> JsonObject:
+    """The `inputResponses` of a request, `{}` when it has none. Raises JSONRPCError (-32602)."""
+    responses = params.get("inputResponses")
+    if responses is None:
+        return {}
+    if not isinstance(responses, dict):
+        raise JSONRPCError(
+            ErrorCode.INVALID_PARAMS, 'The parameter "inputResponses" must map question keys to responses'
+        )
+    return responses
+
+
+def refuse_on(method: str, params: JsonObject) -> None:
+    """Refuse the members of a retry on a method that takes one round only. Raises JSONRPCError (-32602)."""
+    for name in ("inputResponses", "requestState"):
+        if name in params:
+            raise JSONRPCError(ErrorCode.INVALID_PARAMS, f'{method} takes no "{name}": it never asks for input')

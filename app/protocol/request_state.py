@@ -1,0 +1,153 @@
+"""requestState: what a request needs to go on after the user has answered, sealed for its return.
+
+Each retry is an independent request to any instance (MCP basic/patterns/mrtr), so everything that the
+next round needs travels: which questions were asked, which answers count already, when the flow began
+and how many rounds it has taken. The limits are inside the seal, where a client cannot reset them.
+
+Claims: `v` version, `fid` flow id kept for all rounds, `fst` first issued, `iat` issued, `exp` expires
+(seconds since the epoch), `n` rounds issued, `q` key -> digest of the question asked under it,
+`a` key -> answer that counts, `s` the tool's own state.
+"""
+
+import hashlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from app import strict_json
+from app.errors import RequestStateRefused, SealRefused
+from app.principal import Principal
+from app.protocol.jsonrpc import ErrorCode, JSONRPCError
+from app.sealing import Keyring, Purpose, Seal
+from app.strict_json import JsonObject
+
+LIFETIME: Final = 600
+"""Seconds for which one round's state is valid."""
+MAX_AGE: Final = 3600
+"""Seconds from the first round to the last."""
+MAX_ROUNDS: Final = 8
+CLOCK_SKEW: Final = 60
+"""Seconds by which another instance's clock may be ahead of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The request that a state belongs to, taken from the verified request at hand and never transmitted.
+
+    Not bound: the JSON-RPC id (it must differ in a retry), `_meta`, the answers, and the access token
+    itself: a refreshed token of the same user goes on.
+    """
+
+    audience: str
+    principal: Principal
+    method: str
+    target: str
+    arguments: bytes
+    """Canonical JSON of the arguments (strict_json.canonical)."""
+
+    def fields(self) -> tuple[bytes, ...]:
+        digest = hashlib.sha256(self.arguments).digest()
+        who = self.principal
+        texts = (self.audience, who.issuer, who.subject, who.client_id, self.method, self.target)
+        return (*(text.encode() for text in texts), digest)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestState:
+    """The verified content of a requestState, or of the next one."""
+
+    flow_id: bytes
+    first_issued_at: int
+    rounds: int
+    questions: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, JsonObject] = field(default_factory=dict)
+    state: Any = None
+
+
+def begin(*, now: int, entropy: bytes) -> RequestState:
+    """The state before the first round. `entropy` is 16 random bytes: the flow id."""
+    return RequestState(flow_id=entropy, first_issued_at=now, rounds=0)
+
+
+class RequestStateCodec:
+    """Seals the state that goes out and opens the state that comes back."""
+
+    __slots__ = ("_lifetime", "_max_age", "_seal", "max_rounds")
+
+    def __init__(
+        self,
+        keyring: Keyring,
+        *,
+        lifetime: int = LIFETIME,
+        max_age: int = MAX_AGE,
+        max_rounds: int = MAX_ROUNDS,
+    ) -> None:
+        self._seal = Seal(keyring, Purpose.REQUEST_STATE)
+        self._lifetime = lifetime
+        self._max_age = max_age
+        self.max_rounds = max_rounds
+
+    def seal(self, state: RequestState, binding: Binding, *, now: int) -> str:
+        """The `requestState` for one more round. Raises ValueError when it would be too large."""
+        claims: JsonObject = {
+            "v": 1,
+            "fid": urlsafe_b64encode(state.flow_id).rstrip(b"=").decode(),
+            "fst": state.first_issued_at,
+            "iat": now,
+            "exp": now + self._lifetime,
+            "n": state.rounds + 1,
+            "q": dict(state.questions),
+        }
+        if state.answers:
+            claims["a"] = dict(state.answers)
+        if state.state is not None:
+            claims["s"] = state.state
+        return self._seal.seal(claims, bound_to=binding.fields())
+
+    def open(self, token: object, binding: Binding, *, now: int) -> RequestState:
+        """Verify a `requestState` for the request at hand. Raises RequestStateRefused."""
+        try:
+            claims = self._seal.open(token, bound_to=binding.fields())
+        except SealRefused as error:
+            raise RequestStateRefused(error.reason) from None
+        try:
+            state = RequestState(
+                flow_id=urlsafe_b64decode(claims["fid"] + "=="),
+                first_issued_at=claims["fst"],
+                rounds=claims["n"],
+                questions=claims["q"],
+                answers=claims.get("a", {}),
+                state=claims.get("s"),
+            )
+            issued_at, expires_at, version = claims["iat"], claims["exp"], claims["v"]
+        except (KeyError, TypeError, ValueError):
+            raise RequestStateRefused("claims") from None
+        # Accept-conditions are stated positively, so that a NaN or a None refuses.
+        if version != 1:
+            raise RequestStateRefused("version")
+        if not (issued_at - CLOCK_SKEW <= now < expires_at):
+            raise RequestStateRefused("expired" if now >= expires_at else "future")
+        if not (now - state.first_issued_at <= self._max_age):
+            raise RequestStateRefused("age")
+        if not (1 <= state.rounds <= self.max_rounds):
+            raise RequestStateRefused("rounds")
+        return state
+
+
+def digest(input_request: JsonObject) -> str:
+    """What pins an answer to the question that was shown: SHA-256 of its canonical JSON, base64url."""
+    return urlsafe_b64encode(hashlib.sha256(strict_json.canonical(input_request)).digest()).rstrip(b"=").decode()
+
+
+def invalid_request_state(error: RequestStateRefused) -> JSONRPCError:
+    """The one answer to every requestState that does not verify. The reason stays in the log.
+
+    A client that gets it calls again without the state, and the flow begins anew.
+    """
+    return JSONRPCError(
+        ErrorCode.INVALID_PARAMS,
+        "Invalid or expired requestState",
+        {"reason": "invalid_request_state"},
+        reason=f"requestState refused: {error.reason}",
+    )
