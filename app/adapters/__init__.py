@@ -1,0 +1,1 @@
+"""Everything that touches the world, named by its technology. Adapters get arguments, never settings."""

@@ -1,0 +1,123 @@
+"""API Gateway payload format 2.0 (HTTP API, Function URL): an event to an HttpRequest, a response back.
+
+Nothing raises out of the handler, whatever the event: an exception would be a 502 with a stack trace in
+the log instead of an answer that says what to do.
+"""
+
+import base64
+import binascii
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from app.http import HttpRequest, HttpResponse, join_headers
+
+Respond: TypeAlias = Callable[..., HttpResponse]
+Event: TypeAlias = Any
+Handler: TypeAlias = Callable[[Event, Any], dict[str, Any]]
+
+_log = logging.getLogger("roundtrip")
+
+
+class NotAnHttpEvent(ValueError):
+    """The event is not a request in payload format 2.0."""
+
+
+def read_event(event: Event, *, request_id: str) -> HttpRequest:
+    """The request of an event. Raises NotAnHttpEvent for anything that is not one."""
+    try:
+        http = event["requestContext"]["http"]
+        method, path = http["method"], event.get("rawPath") or http["path"]
+        headers = event.get("headers") or {}
+        body = event.get("body") or ""
+        stage = event["requestContext"].get("stage", "$default")
+        if not (isinstance(method, str) and isinstance(path, str) and isinstance(body, str)):
+            raise NotAnHttpEvent("method, path or body")
+        if event.get("isBase64Encoded"):
+            content = base64.b64decode(body, validate=True)
+        else:
+            # A lone surrogate cannot be encoded: it becomes bytes that no JSON parser takes.
+            content = body.encode("utf-8", "surrogatepass")
+        return HttpRequest(
+            method=method,
+            path=_without_stage(path, stage),
+            headers=join_headers((str(name), str(value)) for name, value in headers.items()),
+            body=content,
+            query=str(event.get("rawQueryString") or ""),
+            request_id=request_id,
+        )
+    except NotAnHttpEvent:
+        raise
+    except (KeyError, TypeError, AttributeError, binascii.Error, ValueError) as error:
+        raise NotAnHttpEvent(type(error).__name__) from error
+
+
+def _without_stage(path: str, stage: object) -> str:
+    """A named stage is the first segment of rawPath; `$default` is not in it."""
+    prefix = f"/{stage}/"
+    return path[len(prefix) - 1 :] if path.startswith(prefix) and stage != "$default" else path
+
+
+def write_response(response: HttpResponse) -> dict[str, Any]:
+    """The response in payload format 2.0."""
+    result: dict[str, Any] = {
+        "statusCode": response.status,
+        "headers": dict(response.headers),
+        "isBase64Encoded": False,
+        "body": "",
+    }
+    try:
+        result["body"] = response.body.decode("utf-8")
+    except UnicodeDecodeError:
+        result.update(body=base64.b64encode(response.body).decode(), isBase64Encoded=True)
+    return result
+
+
+_NOT_HTTP: Final = HttpResponse(
+    400,
+    {"content-type": "application/json", "cache-control": "no-store"},
+    b'{"error":"This function answers HTTP requests in payload format 2.0"}',
+    {"outcome": "refused", "reason": "event"},
+)
+_INTERNAL: Final = HttpResponse(
+    500,
+    {"content-type": "application/json", "cache-control": "no-store"},
+    b'{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"}}',
+    {"outcome": "crashed"},
+)
+
+
+def payload_v2(respond: Respond) -> Handler:
+    """A Lambda handler around `respond(request, now=..., entropy=...)`. It never raises."""
+
+    def handler(event: Event, context: Any) -> dict[str, Any]:
+        started = time.time()
+        request_id = str(getattr(context, "aws_request_id", ""))
+        try:
+            request = read_event(event, request_id=request_id)
+            response = respond(request, now=started, entropy=os.urandom(16))
+        except NotAnHttpEvent:
+            response = _NOT_HTTP
+        except Exception:
+            _log.exception("Request %s failed", request_id)
+            response = _INTERNAL
+        log_request(response, request_id=request_id, seconds=time.time() - started)
+        return write_response(response)
+
+    return handler
+
+
+def log_request(response: HttpResponse, *, request_id: str, seconds: float) -> None:
+    """One JSON line for each request: facts that the core chose to tell, never an event or a body."""
+    facts: Mapping[str, Any] = {
+        "request_id": request_id,
+        "status": response.status,
+        "ms": round(seconds * 1000, 1),
+        **response.facts,
+    }
+    _log.log(
+        logging.ERROR if response.status >= 500 else logging.INFO, json.dumps(facts, default=str, ensure_ascii=True)
+    )

@@ -1,0 +1,1 @@
+"""One file for each Lambda function, and so for each IAM role."""
