@@ -1,0 +1,1 @@
+"""Connecting a third party: an OAuth client for the user, sans I/O."""

@@ -1,0 +1,87 @@
+"""`make run`: starts the local stack, says what to do next, and stays until it is stopped."""
+
+import argparse
+import asyncio
+import signal
+import sys
+
+from infra.local.emulator import EmulatorError
+from infra.local.stack import LocalStack, local_stack
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m infra.local", description="Run the functions of template.yaml here."
+    )
+    parser.add_argument("--port", type=int, default=8000, help="port of the gateway (default 8000, 0 for a free one)")
+    parser.add_argument("--identity-port", type=int, default=8001, help="port of the authorization server (8001)")
+    parser.add_argument("--environments", type=int, default=2, help="execution environments for each function (2)")
+    parser.add_argument("--snapstart", action="store_true", help="start environments as restored from a snapshot")
+    parser.add_argument("--quiet", action="store_true", help="leave out the functions' log lines")
+    return parser.parse_args()
+
+
+def _next_steps(stack: LocalStack) -> str:
+    return f"""
+Ready.
+
+  MCP endpoint          {stack.mcp_url}
+  Authorization server  {stack.identity.url}   (sign in as Alice or Bob, there is no password)
+
+Connect any MCP client to the endpoint: it finds the authorization server and opens the sign-in page.
+See a question come back, and the retry finish on another instance:
+
+  make demo
+
+Call it by hand, with a token of Alice's:
+
+  make call TOOL=delete_report ARGUMENTS='{{"target": "Q3"}}'
+
+Replace every instance, and see that a state sealed before still opens:
+
+  curl -X POST {stack.emulator.url}/_emulator/restart
+
+Ctrl-C stops everything.
+"""
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    stop = asyncio.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, stop.set)
+
+    async def serve() -> None:
+        async with local_stack(
+            port=arguments.port,
+            identity_port=arguments.identity_port,
+            environments=arguments.environments,
+            snapstart=arguments.snapstart,
+            log=None if arguments.quiet else _say,
+            progress=_say,
+        ) as stack:
+            _say(_next_steps(stack))
+            await asyncio.Event().wait()
+
+    serving, stopping = asyncio.create_task(serve()), asyncio.create_task(stop.wait())
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if serving.done():
+        serving.result()
+    _say("Stopping ...")
+    serving.cancel()
+    await asyncio.wait({serving})
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def main() -> None:
+    try:
+        asyncio.run(_run(_arguments()))
+    except EmulatorError as error:
+        sys.exit(f"\nIt does not start: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""`make call`: call a tool of the running stack as Alice, and answer its questions at the terminal."""
+
+import argparse
+import asyncio
+import json
+import sys
+from typing import Any
+
+import httpx2
+from mcp import MCPError
+from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, TextContent
+
+from infra.local.python_client import signed_in_client
+
+
+def _ask(params: ElicitRequestParams) -> ElicitResult:
+    print(f"\n{params.message}")
+    if not isinstance(params, ElicitRequestFormParams):
+        print(f"Open {params.url}")
+        input("Press Enter when you have finished there. ")
+        return ElicitResult(action="accept")
+    choice = input("[a]nswer, [d]ecline, or anything else to dismiss: ").strip().lower()
+    if choice != "a":
+        return ElicitResult(action="decline" if choice == "d" else "cancel")
+    content = {}
+    for name, schema in params.requested_schema["properties"].items():
+        text = input(f"  {_label(name, schema)}: ").strip()
+        if text:
+            content[name] = _value(text, schema)
+    return ElicitResult(action="accept", content=content)
+
+
+def _label(name: str, schema: dict[str, Any]) -> str:
+    items = schema.get("items", schema)
+    options = items.get("enum") or [each["const"] for each in items.get("oneOf", items.get("anyOf", []))]
+    kind = " | ".join(options) if options else schema["type"]
+    several = ", several with commas" if schema["type"] == "array" else ""
+    return f"{schema.get('description', name)} ({kind}{several})"
+
+
+def _value(text: str, schema: dict[str, Any]) -> Any:
+    """What a form would make of the text; the server says what does not fit."""
+    match schema["type"]:
+        case "boolean":
+            return text.lower() in ("y", "yes", "true")
+        case "array":
+            return [each.strip() for each in text.split(",")]
+        case "integer" | "number":
+            try:
+                return json.loads(text)
+            except ValueError:
+                return text
+        case _:
+            return text
+
+
+async def _call(url: str, user: str, tool: str, arguments: dict[str, Any]) -> int:
+    async with signed_in_client(url, user=user, answer=_ask, client_name="Roundtrip call") as client:
+        try:
+            result = await client.call_tool(tool, arguments)
+        except MCPError as error:
+            print(f"\n{error}")
+            return 1
+    print("\n" + "\n".join(block.text for block in result.content if isinstance(block, TextContent)))
+    return 1 if result.is_error else 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m infra.local.call", description="Call a tool of the running stack.")
+    parser.add_argument("tool")
+    parser.add_argument("arguments", type=json.loads, help="a JSON object")
+    parser.add_argument("--url", default="http://127.0.0.1:8000/mcp")
+    parser.add_argument("--user", default="alice", choices=["alice", "bob"])
+    given = parser.parse_args()
+    try:
+        status = asyncio.run(_call(given.url, given.user, given.tool, given.arguments))
+    except* httpx2.ConnectError:
+        sys.exit(f"Nothing answers at {given.url}: start the stack in another terminal with `make run`.")
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()
