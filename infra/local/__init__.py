@@ -1,0 +1,1 @@
+"""The laptop: everything that `make run` starts instead of AWS. Never deployed."""
