@@ -1,0 +1,181 @@
+"""The HTTP API as an ASGI application: one request in, one event to a function, one response out."""
+
+import asyncio
+import contextlib
+import json
+import secrets
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Protocol, assert_never
+from urllib.parse import parse_qs
+
+from infra.local.emulator.environment import EnvironmentInfo
+from infra.local.emulator.errors import EmulatorError, InitError
+from infra.local.emulator.event import HttpRequest, build_event, decode_path, encode_event
+from infra.local.emulator.invocation import MAX_PAYLOAD_BYTES, Failed, Invocation, Outcome, Succeeded, TimedOut
+from infra.local.emulator.pool import FunctionPool
+from infra.local.emulator.response import INTERNAL_SERVER_ERROR, HttpResponse, build_response, message
+from infra.local.emulator.routes import Match, RouteTable
+
+# https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
+MAX_BODY_BYTES = 10 * 1024 * 1024
+MAX_HEADER_BYTES = 10_240
+
+_CONTROL_PREFIX = "/_emulator/"
+
+# api-gateway-known-issues: the service answers these itself, whatever the routes say.
+_HEALTH_CHECKS = ("/ping", "/sping")
+
+_LOOPBACK_HOSTS = (b"127.0.0.1", b"localhost")
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Control(Protocol):
+    """What the local-only endpoints may do."""
+
+    def environments(self) -> list[EnvironmentInfo]: ...
+
+    async def restart(self, function: str | None = None) -> None: ...
+
+
+class Gateway:
+    def __init__(
+        self, *, routes: RouteTable, stage: str, pools: Mapping[str, FunctionPool], control: Control, port: int
+    ) -> None:
+        self._routes = routes
+        self._stage = stage
+        self._pools = pools
+        self._control = control
+        self._port = port
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
+        try:
+            body = await _read_body(receive)
+        except _ClientGone:
+            return
+        response = await self._respond(scope, body)
+        elapsed = f"{(time.perf_counter() - started) * 1000:.1f}"
+        await _send(replace(response, headers=[*response.headers, ("x-emulator-duration-ms", elapsed)]), send)
+
+    async def _respond(self, scope: Scope, body: bytes | None) -> HttpResponse:
+        path = decode_path(scope["raw_path"])
+        if path.startswith(_CONTROL_PREFIX):
+            return await self._answer_control(scope, path.removeprefix(_CONTROL_PREFIX))
+        if _header_bytes(scope) > MAX_HEADER_BYTES:
+            return message(431, "Request Header Fields Too Large")
+        if body is None:
+            return message(413, "Request Too Long")
+        if path in _HEALTH_CHECKS:
+            return HttpResponse(200, [("content-type", "text/plain")], b"healthy")
+        # An absolute-form or asterisk-form target (RFC 9112, section 3.2) has no path to route.
+        if not path.startswith("/"):
+            return message(400, "Bad Request")
+        match = self._routes.match(scope["method"], path)
+        if match is None:
+            return message(404, "Not Found")
+        return await self._invoke(scope, body, match, path)
+
+    async def _invoke(self, scope: Scope, body: bytes, match: Match, path: str) -> HttpResponse:
+        now = time.time()
+        # The form that API Gateway gives its ids, like JKJaXmPLvHcESHA=.
+        request_id = f"{secrets.token_urlsafe(11)}="
+        trace_id = f"Root=1-{int(now):08x}-{secrets.token_hex(12)}"
+        request = HttpRequest(
+            method=scope["method"],
+            raw_path=scope["raw_path"],
+            query=scope["query_string"],
+            headers=scope["headers"],
+            body=body,
+            client=scope["client"][0] if scope["client"] else "127.0.0.1",
+            port=self._port,
+        )
+        event = build_event(
+            request, match, path=path, stage=self._stage, now=now, request_id=request_id, trace_id=trace_id
+        )
+        payload = encode_event(event)
+        if len(payload) > MAX_PAYLOAD_BYTES:
+            return message(413, "Request Too Long")
+        invocation = Invocation(request_id=str(uuid.uuid4()), trace_id=f"{trace_id};Sampled=0", payload=payload)
+        try:
+            async with asyncio.timeout(match.route.timeout):
+                environment, outcome = await self._pools[match.route.function].invoke(invocation)
+        except TimeoutError:
+            return message(503, "Service Unavailable")
+        except EmulatorError:
+            return INTERNAL_SERVER_ERROR
+        response = _conclude(outcome, match)
+        own = [("apigw-requestid", request_id), ("x-emulator-environment", environment)]
+        return replace(response, headers=[*response.headers, *own])
+
+    async def _answer_control(self, scope: Scope, endpoint: str) -> HttpResponse:
+        headers = dict(scope["headers"])
+        # A web page can reach the loopback interface: by a cross-origin request, or by a name that resolves to it.
+        if b"origin" in headers or headers.get(b"host", b"").rsplit(b":", 1)[0] not in _LOOPBACK_HOSTS:
+            return message(403, "Control endpoints answer local tools, not web pages. Use curl without an Origin.")
+        if (scope["method"], endpoint) == ("GET", "environments"):
+            body = json.dumps([asdict(info) for info in self._control.environments()])
+            return HttpResponse(200, [("content-type", "application/json")], body.encode())
+        if (scope["method"], endpoint) == ("POST", "restart"):
+            function = parse_qs(scope["query_string"].decode("latin-1")).get("function", [None])[-1]
+            try:
+                await self._control.restart(function)
+            except EmulatorError as error:
+                return message(500 if isinstance(error, InitError) else 404, str(error))
+            return message(200, "Restarted")
+        return message(404, "Use GET /_emulator/environments or POST /_emulator/restart.")
+
+
+class _ClientGone(Exception):
+    """The client closed the connection before its request was complete."""
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """The whole body, or None when it is over the limit; what is over is read and dropped."""
+    body = bytearray()
+    too_long = False
+    while True:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise _ClientGone
+        # A client that is still writing when the connection closes sees a reset and not the 413.
+        too_long = too_long or len(body) + len(event.get("body", b"")) > MAX_BODY_BYTES
+        if not too_long:
+            body += event.get("body", b"")
+        if not event.get("more_body"):
+            return None if too_long else bytes(body)
+
+
+def _header_bytes(scope: Scope) -> int:
+    """The quota counts the request line and all header lines together."""
+    request_line = len(scope["method"]) + len(scope["raw_path"]) + len(scope["query_string"])
+    return request_line + sum(len(name) + len(value) for name, value in scope["headers"])
+
+
+def _conclude(outcome: Outcome, match: Match) -> HttpResponse:
+    match outcome:
+        case Succeeded(payload):
+            return build_response(payload, response_parameters=match.route.response_parameters)
+        case Failed():
+            return INTERNAL_SERVER_ERROR
+        case TimedOut():
+            return message(503, "Service Unavailable")
+        case _:
+            assert_never(outcome)
+
+
+async def _send(response: HttpResponse, send: Send) -> None:
+    headers: Sequence[tuple[str, str]] = response.headers
+    if response.status not in (204, 304):
+        headers = [*headers, ("content-length", str(len(response.body)))]
+    encoded = [(name.encode("latin-1"), value.encode("utf-8", errors="replace")) for name, value in headers]
+    body = b"" if response.status in (204, 304) else response.body
+    # The client may have left; an invocation that has ended needs nobody to hear of it.
+    with contextlib.suppress(OSError):
+        await send({"type": "http.response.start", "status": response.status, "headers": encoded})
+        await send({"type": "http.response.body", "body": body})

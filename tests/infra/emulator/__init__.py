@@ -1,0 +1,1 @@
+"""Tests of the Lambda and HTTP API emulator; they run the functions under sample/, never the application."""
