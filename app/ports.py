@@ -1,5 +1,7 @@
 """What the cores need from the world, as protocols. Verbs carry guarantees."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from app.http import HttpRequest, HttpResponse
@@ -28,4 +30,176 @@ class DocumentSource(Protocol):
 
         Raises Unavailable for anything else.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEndpointReply:
+    """What a provider answered, whatever its status. `content_type` is the header as it came, or ""."""
+
+    status: int
+    content_type: str
+    body: bytes = field(repr=False)
+
+
+class TokenEndpoint(Protocol):
+    """Talks to an OAuth provider directly: its token, revocation and user information endpoints.
+
+    Every request takes at most 5 seconds and 64 KiB, follows no redirect (3xx is a reply like any other)
+    and uses no proxy settings. Raises Unavailable when there is no whole reply within these bounds.
+    """
+
+    def post(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> TokenEndpointReply:
+        """POST a form (application/x-www-form-urlencoded, UTF-8). Sent once, never again by itself."""
+        ...
+
+    def get(self, url: str, headers: Mapping[str, str]) -> TokenEndpointReply:
+        """GET a document, with the credentials that `headers` carry."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One guarded step of a flow: it happens as a whole and at once, or not at all.
+
+    `step` is a nonce of this attempt: the store that sees it again answers Moved again, so that a command
+    which had to be sent twice counts once. `guards` are compared in their order, before the status.
+    `attempt_cap` counts this step as an attempt; when that many were made already the status becomes
+    `failed_final` instead, and the answer is Elsewhere.
+    """
+
+    step: str
+    sources: frozenset[str]
+    target: str
+    guards: Sequence[tuple[str, str]] = ()
+    writes: Mapping[str, str] = field(default_factory=dict)
+    attempt_cap: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The step was taken. `fields` is the flow after it."""
+
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The step was not taken: this field is not what the caller presented. `status` is where the flow stands."""
+
+    field: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The step was not taken: the flow is not where the step starts."""
+
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """There is no such flow, or not any more."""
+
+
+class FlowStore(Protocol):
+    """Keeps flows: a few text fields under an id, for a limited time. All of it is hashed or sealed.
+
+    Raises Unavailable.
+    """
+
+    def create(self, flow_id: str, fields: Mapping[str, str], *, lifetime: int) -> None:
+        """Keep a new flow for `lifetime` seconds. No later step makes it live longer."""
+        ...
+
+    def read(self, flow_id: str) -> Mapping[str, str] | None:
+        """The fields of a flow, or None when there is none."""
+        ...
+
+    def move(self, flow_id: str, transition: Transition, *, now: float) -> Moved | Mismatch | Elsewhere | Gone:
+        """Take a step if its guards hold and the flow stands at one of its sources.
+
+        An `exchanging` flow whose `lock_until` is not after `now` stands at `failed`: whoever was
+        exchanging is gone.
+        """
+        ...
+
+    def delete(self, flow_id: str) -> None:
+        """Forget a flow, if there is one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class VaultEntry:
+    """A sealed record and its version, which no other record ever has."""
+
+    version: str
+    sealed: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPointer:
+    """Where a user's flow for one client and one entry is: its id, and its handle under seal."""
+
+    flow_id: str
+    sealed_handle: str = field(repr=False)
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockHeld:
+    """Somebody else holds the lock."""
+
+
+class VaultStore(Protocol):
+    """Keeps what belongs to one user: sealed records by entry, locks on them, and pointers to open flows.
+
+    `user` is a blind index, `entry` names a record ("provider:github"), `slot` is a blind index of client
+    and entry. Raises Unavailable.
+    """
+
+    def look(self, user: str, entry: str, slot: str) -> tuple[VaultEntry | None, FlowPointer | None]:
+        """A record and a pointer, in one round trip."""
+        ...
+
+    def entries(self, user: str) -> Mapping[str, VaultEntry]:
+        """Every record of a user, by entry."""
+        ...
+
+    def put(self, user: str, entry: str, new: VaultEntry, *, replaces: str | None) -> bool:
+        """Write a record if the present one has the version `replaces` (None: if there is none).
+
+        False leaves everything as it is: somebody wrote or deleted in between.
+        """
+        ...
+
+    def delete(self, user: str, entry: str, *, version: str) -> bool:
+        """Delete a record if it still has this version."""
+        ...
+
+    def lock(self, user: str, entry: str, owner: str, *, seconds: int) -> VaultEntry | LockHeld | None:
+        """Take the lock on an entry, and read the record under it. The lock ends by itself."""
+        ...
+
+    def unlock(self, user: str, entry: str, owner: str) -> None:
+        """Release the lock, if `owner` still holds it."""
+        ...
+
+    def point(
+        self, user: str, slot: str, pointer: FlowPointer, *, replaces: str | None, limit: int, now: float
+    ) -> FlowPointer | None:
+        """Make a slot point to a flow, unless it points to another one than `replaces` (a flow id) already.
+
+        Returns the pointer that stands then: the given one or the winner's. None when the user has `limit`
+        other open flows.
+        """
+        ...
+
+    def settle(self, user: str, slot: str, flow_id: str) -> None:
+        """The flow has ended: it stays visible in its slot, and no longer counts as open."""
+        ...
+
+    def unpoint(self, user: str, slot: str, flow_id: str) -> None:
+        """Empty a slot, if it points to this flow."""
         ...

@@ -1,6 +1,17 @@
-"""Who is calling: the principal and the verified access token that names it."""
+"""Who is calling: the principal, the user in it, and the verified access token that names it."""
 
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A person, whichever client or browser acts for them. A browser session names a user.
+
+    Source: MCP 2026-07-28 client/elicitation, Phishing: who opens a URL must be who was asked.
+    """
+
+    issuer: str
+    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +27,11 @@ class Principal:
     issuer: str
     subject: str
     client_id: str
+
+    @property
+    def user(self) -> User:
+        """The person, for what belongs to them and not to one client: connections and browser sessions."""
+        return User(self.issuer, self.subject)
 
 
 @dataclass(frozen=True, slots=True)

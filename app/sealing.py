@@ -78,13 +78,18 @@ class Keyring:
 
     Rotate in three deployments: add the new key as retired (every instance can open it), make it
     current, drop the old one when the last token it sealed has expired.
+
+    The pepper names things in a store (see `BlindIndex`), and must outlive rotation. A ring of one key
+    needs none: it is that key. A ring of several cannot tell which of them was the first, so it must be
+    given; keep giving the same key after it has left the ring.
     """
 
-    __slots__ = ("_by_kid", "current", "retired")
+    __slots__ = ("_by_kid", "_pepper", "current", "retired")
 
-    def __init__(self, *, current: Key, retired: Iterable[Key] = ()) -> None:
+    def __init__(self, *, current: Key, retired: Iterable[Key] = (), pepper: Key | None = None) -> None:
         self.current = current
         self.retired = tuple(retired)
+        self._pepper = pepper
         self._by_kid: dict[int, Key] = {}
         for key in (current, *self.retired):
             if key.kid in self._by_kid:
@@ -94,6 +99,21 @@ class Keyring:
     def get(self, kid: int) -> Key | None:
         """The key with this id, looked up and never guessed: there is no trial decryption."""
         return self._by_kid.get(kid)
+
+    @property
+    def pepper(self) -> Key:
+        """The key of every `BlindIndex`. Raises ConfigurationError when the ring cannot tell it."""
+        if self._pepper is not None:
+            return self._pepper
+        if self.retired:
+            # Guessing would rename every stored connection in the middle of a rotation.
+            raise ConfigurationError(
+                [
+                    f"The ring has {1 + len(self.retired)} sealing keys and no pepper: name the key that was the "
+                    "only one before the first rotation as the pepper, and never change it."
+                ]
+            )
+        return self.current
 
     def __repr__(self) -> str:
         return f"Keyring(current={self.current.kid}, retired={[key.kid for key in self.retired]})"
@@ -156,10 +176,19 @@ class Seal:
             text = AESGCM(cipher_key).decrypt(nonce, body[_HEAD:], self._associated_data(kid, bound_to))
         except InvalidTag:
             raise SealRefused("tag") from None
-        claims = json.loads(text)
+        try:
+            claims = json.loads(text)
+        except (ValueError, RecursionError):
+            # Another writer with the same key: still no reason to answer with a crash.
+            raise SealRefused("claims") from None
         if not isinstance(claims, dict):
             raise SealRefused("claims")
         return claims
+
+    def is_current(self, token: str) -> bool:
+        """Whether a token that opens was sealed by the current key. Seal anew what outlives a rotation."""
+        kid = urlsafe_b64decode(token[len(_PREFIX) : len(_PREFIX) + 8])[:4]
+        return kid == self._keyring.current.kid.to_bytes(4, "big")
 
     def _derive(self, key: Key, kid: bytes, salt: bytes) -> tuple[bytes, bytes, bytes]:
         info = self._purpose + b"/rs1\x00" + kid
@@ -168,3 +197,23 @@ class Seal:
 
     def _associated_data(self, kid: bytes, bound_to: Sequence[bytes]) -> bytes:
         return length_prefixed(self._purpose, b"rs1", kid, *bound_to)
+
+
+class BlindIndex:
+    """Names for a store that say nothing without the pepper: HMAC-SHA256 under a key for one purpose.
+
+    For identities and other values that can be guessed. A random secret needs no more than its SHA-256.
+    """
+
+    __slots__ = ("_keyring", "_purpose")
+
+    def __init__(self, keyring: Keyring, purpose: Purpose) -> None:
+        self._keyring = keyring
+        self._purpose = purpose.value.encode()
+
+    def of(self, *fields: str) -> str:
+        """The name of a list of fields: 43 characters, the same in every instance and after a rotation."""
+        info = self._purpose + b"/blind-index"
+        key = HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(self._keyring.pepper.secret)
+        name = hmac.digest(key, length_prefixed(*(each.encode() for each in fields)), "sha256")
+        return urlsafe_b64encode(name).rstrip(b"=").decode()

