@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from app.http import HttpRequest, HttpResponse, join_headers
@@ -44,7 +44,7 @@ def read_event(event: Event, *, request_id: str) -> HttpRequest:
         return HttpRequest(
             method=method,
             path=_without_stage(path, stage),
-            headers=join_headers((str(name), str(value)) for name, value in headers.items()),
+            headers=join_headers((str(name), str(value)) for name, value in headers.items() if value is not None),
             body=content,
             query=str(event.get("rawQueryString") or ""),
             request_id=request_id,
@@ -58,7 +58,7 @@ def read_event(event: Event, *, request_id: str) -> HttpRequest:
 def _without_stage(path: str, stage: object) -> str:
     """A named stage is the first segment of rawPath; `$default` is not in it."""
     prefix = f"/{stage}/"
-    return path[len(prefix) - 1 :] if path.startswith(prefix) and stage != "$default" else path
+    return path[len(prefix) - 1 :] if path.startswith(prefix) and stage not in ("$default", "", None) else path
 
 
 def write_response(response: HttpResponse) -> dict[str, Any]:
@@ -110,14 +110,14 @@ def payload_v2(respond: Respond) -> Handler:
     return handler
 
 
+class LogLine(dict[str, Any]):
+    """A log message with members: Lambda's JSON format keeps them apart, any other format gets JSON text."""
+
+    def __str__(self) -> str:
+        return json.dumps(self, default=str)
+
+
 def log_request(response: HttpResponse, *, request_id: str, seconds: float) -> None:
-    """One JSON line for each request: facts that the core chose to tell, never an event or a body."""
-    facts: Mapping[str, Any] = {
-        "request_id": request_id,
-        "status": response.status,
-        "ms": round(seconds * 1000, 1),
-        **response.facts,
-    }
-    _log.log(
-        logging.ERROR if response.status >= 500 else logging.INFO, json.dumps(facts, default=str, ensure_ascii=True)
-    )
+    """One line for each request: facts that the core chose to tell, never an event or a body."""
+    facts = {"request_id": request_id, "status": response.status, "ms": round(seconds * 1000, 1), **response.facts}
+    _log.log(logging.ERROR if response.status >= 500 else logging.INFO, LogLine(facts))

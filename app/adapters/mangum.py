@@ -8,6 +8,7 @@ loop can call too.
 
 import asyncio
 import logging
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,12 +21,16 @@ _log = logging.getLogger("roundtrip")
 
 def asgi_handler(app: Any) -> Handler:
     """A Lambda handler around an ASGI application. It never raises."""
+    # Its line has the path, and a path of ours has a handle in it.
+    logging.getLogger("mangum.http").setLevel(logging.WARNING)
     thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="asgi")
     adapters: list[Mangum] = []
 
     def call(event: Event, context: Any) -> dict[str, Any]:
         if not adapters:
-            asyncio.set_event_loop(asyncio.new_event_loop())
+            loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(loop)
+            weakref.finalize(handler, loop.close)
             # With lifespan on, start-up and shutdown would run in every invocation.
             adapters.append(Mangum(app, lifespan="off"))
         return adapters[0](event, context)

@@ -44,8 +44,11 @@ class Call:
     canonical_arguments: bytes
     round: Round
     access_token: AccessToken
+    now: int
     facts: dict[str, Any]
     """What the log line of this request will say. Never a secret."""
+    connections: Callable[[], object] | None = None
+    """Builds or returns what connects third parties, where a store is configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class Server:
         codec: RequestStateCodec,
         audience: str,
         instructions: str | None = None,
+        connections: Callable[[], object] | None = None,
     ) -> None:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
@@ -80,6 +84,7 @@ class Server:
         self._codec = codec
         self._audience = audience
         self._instructions = instructions
+        self._connections = connections
         self._server_info = {messages.META_SERVER_INFO: {"name": name, "version": version}}
         self._methods: dict[str, Callable[..., JsonObject]] = {
             messages.DISCOVER: self._discover,
@@ -170,7 +175,7 @@ class Server:
             stateless=tool.stateless,
         )
         facts["round"] = current.number
-        outcome = tool.run(Call(arguments, canonical, current, access_token, facts))
+        outcome = tool.run(Call(arguments, canonical, current, access_token, now, facts, self._connections))
         if isinstance(outcome, Completed):
             facts.setdefault("outcome", "error" if outcome.result.get("isError") else "complete")
             return outcome.result

@@ -89,8 +89,13 @@ def parse(message: Any) -> Request | Notification:
 
 
 def readable_id(message: Any) -> RequestId | None:
-    """The id to echo, where the message has a valid one."""
-    request_id = message.get("id") if isinstance(message, dict) else None
+    """The id to echo, where the message has a valid one that its sender gave it."""
+    if not isinstance(message, dict):
+        return None
+    if "method" not in message and ("result" in message or "error" in message):
+        # A posted response has an id of ours: echoed, it would answer some other request of the client.
+        return None
+    request_id = message.get("id")
     if isinstance(request_id, str) and len(request_id) <= MAX_ID:
         return request_id
     # bool is an int in Python; `true` is not a JSON-RPC id.

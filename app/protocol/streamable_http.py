@@ -1,10 +1,11 @@
 """Streamable HTTP for MCP 2026-07-28: one POST in, one finished answer out.
 
-The order of checks is part of the contract: method and path, Origin, size, access token, media types,
-JSON, envelope, `_meta`, headers, version, and then the method's own. Bytes of an unauthenticated caller
-never reach the JSON parser.
+The order of checks is part of the contract: Origin, method, size, access token, media types, JSON,
+envelope, `_meta`, headers, version, and then the method's own. Bytes of an unauthenticated caller never
+reach the JSON parser.
 """
 
+import logging
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
@@ -25,9 +26,12 @@ _JSON: Final = "application/json"
 _SSE: Final = "text/event-stream"
 _NO_STORE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _FIELD_VALUE = re.compile(r"[\x20-\x7e\t]*\Z")
+_REFUSED_RANGE = re.compile(r"q=0(\.0{0,3})?\Z")
 _SENTINEL = re.compile(r"=\?base64\?(.*)\?=\Z", re.DOTALL)
 _PREFLIGHT_HEADERS: Final = "authorization, content-type, mcp-protocol-version, mcp-method, mcp-name"
 _EXPOSED_HEADERS: Final = "www-authenticate, x-mcp-challenge"
+
+_log = logging.getLogger("roundtrip")
 
 
 class StreamableHttp:
@@ -40,7 +44,7 @@ class StreamableHttp:
 
     def respond(self, request: HttpRequest, *, now: float, entropy: bytes) -> HttpResponse:
         """Answer one request. `now` is in seconds since the epoch, `entropy` 16 fresh random bytes."""
-        facts: dict[str, Any] = {}
+        facts: dict[str, Any] = {"request_id": request.request_id}
         origin = request.headers.get("origin")
         if origin is not None and origin not in self._allowed_origins:
             # Streamable HTTP, Security 1: DNS rebinding reaches a server through somebody's browser.
@@ -101,11 +105,18 @@ class StreamableHttp:
             if meta.protocol_version not in messages.SUPPORTED_VERSIONS:
                 raise messages.version_error(meta.protocol_version)
             result = self._server.dispatch(parsed, meta, access_token, now=now, entropy=entropy, facts=facts)
+            return _encoded(200, jsonrpc.result_response(parsed.id, result), request.headers, facts)
         except JSONRPCError as error:
             facts |= {"outcome": "refused", "code": int(error.code), "reason": error.reason}
-            body = jsonrpc.error_response(request_id, error)
-            return _encoded(HTTP_STATUS[error.code], body, request.headers, facts)
-        return _encoded(200, jsonrpc.result_response(parsed.id, result), request.headers, facts)
+            refusal = error
+        except (AuthorizationError, Unavailable):
+            raise
+        except Exception as error:
+            # Caught here and not at the front door: only here is the id known that the answer must have.
+            _log.exception("Request %s crashed", request.request_id)
+            refusal = JSONRPCError(ErrorCode.INTERNAL_ERROR, "Internal error: the server's log has the reason")
+            facts |= {"outcome": "crashed", "code": int(refusal.code), "reason": type(error).__name__}
+        return _encoded(HTTP_STATUS[refusal.code], jsonrpc.error_response(request_id, refusal), request.headers, facts)
 
 
 def _read_meta(request: Request) -> RequestMeta:
@@ -166,12 +177,12 @@ def _mismatch(what: str) -> JSONRPCError:
 
 
 def _refuse_media_types(headers: Mapping[str, str]) -> tuple[int, str] | None:
-    media_type, _, parameters = headers.get("content-type", "").partition(";")
-    if media_type.strip().lower() != _JSON:
+    media_type, *parameters = (part.strip().lower() for part in headers.get("content-type", "").split(";"))
+    if media_type != _JSON:
         return 415, f"Content-Type must be {_JSON}"
-    charset = parameters.strip().lower()
-    if charset.startswith("charset=") and charset[8:].strip('"') not in ("utf-8", "utf8"):
-        return 415, "The charset must be UTF-8"
+    for name, _, value in (parameter.partition("=") for parameter in parameters):
+        if name == "charset" and value.strip('"') not in ("utf-8", "utf8"):
+            return 415, "The charset must be UTF-8"
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         return 415, "Content-Encoding is not supported: send the body as it is"
     if not _accepted(headers):
@@ -180,18 +191,22 @@ def _refuse_media_types(headers: Mapping[str, str]) -> tuple[int, str] | None:
 
 
 def _accepted(headers: Mapping[str, str]) -> frozenset[str]:
-    """Which of our two media types the client takes. Without an Accept header it takes both."""
+    """Which of our two media types the client takes. Without an Accept header it takes both.
+
+    The most specific range decides, and a weight of 0 refuses (RFC 9110 section 12.5.1).
+    """
     if "accept" not in headers:
         return frozenset((_JSON, _SSE))
-    taken: set[str] = set()
+    taken: dict[str, bool] = {}
     for entry in headers["accept"].split(","):
         media_range, *parameters = (part.strip().lower() for part in entry.split(";"))
-        if "q=0" in parameters or "q=0.0" in parameters:
-            continue
-        for media_type in (_JSON, _SSE):
-            if media_range in (media_type, "*/*", media_type.split("/")[0] + "/*"):
-                taken.add(media_type)
-    return frozenset(taken)
+        taken[media_range] = not any(_REFUSED_RANGE.match(parameter) for parameter in parameters)
+
+    def takes(media_type: str) -> bool:
+        ranges = (media_type, media_type.split("/")[0] + "/*", "*/*")
+        return next((taken[each] for each in ranges if each in taken), False)
+
+    return frozenset(filter(takes, (_JSON, _SSE)))
 
 
 def _encoded(status: int, body: bytes, headers: Mapping[str, str], facts: Mapping[str, Any]) -> HttpResponse:
