@@ -49,6 +49,7 @@ class Purpose(StrEnum):
     REQUEST_STATE = "mcp/request-state"
     VAULT = "mcp/vault"
     FLOW = "mcp/flow"
+    SESSION = "mcp/session"
     ONCE = "mcp/once"
     WIDGET = "mcp/widget"
     FALLBACK = "mcp/fallback"

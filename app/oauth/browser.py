@@ -40,7 +40,7 @@ _TRIES: Final = 8
 class Interstitial:
     """What the user must see before anything happens (client/elicitation, Phishing; security best practices).
 
-    kind "connect": Approve leads to the provider, at `authorize_origin` (list it in the CSP's form-action).
+    kind "connect": Approve leads to the provider, at `authorize_origins` (list them in the CSP's form-action).
     kind "consent": the user is connected already; Approve lets one more MCP client use the connection.
     kind "secret": the page has a field for the value, described by `label`; submit it to `store_secret`.
     `approve` serves the first two. `client_id` is what the client calls itself: show it as a claim.
@@ -51,7 +51,7 @@ class Interstitial:
     client_id: str
     scopes: tuple[str, ...]
     label: str
-    authorize_origin: str
+    authorize_origins: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class BrowserFlow:
             client_id=flow.terms.principal.client_id,
             scopes=tuple(sorted(flow.terms.scopes)),
             label=flow.terms.label,
-            authorize_origin=provider.authorize_origin if provider else "",
+            authorize_origins=provider.authorize_origins if provider else "",
         )
 
     def approve(self, handle: str, user: User, *, session_id: str, now: float) -> str | Completed:

@@ -21,9 +21,11 @@ class Provider:
 
     `issuer` is what its `iss` parameter must equal; with `iss_required` (its metadata says
     `authorization_response_iss_parameter_supported`) a response without one is refused (RFC 9207).
-    `resource` names the API in every request, for a provider with several (RFC 8707).
-    `scopes` are asked for when a tool names none. `account_url` answers who connected, in the member
-    `account_claim`; it is for people to read and decides nothing.
+    `resource` names the API in every request, for a provider with several (RFC 8707). `scopes` are asked for
+    when a tool names none; `scope_descriptions` say to the user what a scope allows. `redirect_origins` are
+    where the provider itself sends the browser on to before it shows a page, such as a company's sign-in:
+    browsers apply our `form-action` to those redirects too. `account_url` answers who connected, in the
+    member `account_claim`; it is for people to read and decides nothing.
     """
 
     name: str
@@ -38,15 +40,17 @@ class Provider:
     issuer: str | None = None
     iss_required: bool = False
     scopes: tuple[str, ...] = ()
+    scope_descriptions: Mapping[str, str] = field(default_factory=dict)
+    redirect_origins: tuple[str, ...] = ()
     authorize_parameters: Mapping[str, str] = field(default_factory=dict)
     account_url: str | None = None
     account_claim: str = "email"
 
     @property
-    def authorize_origin(self) -> str:
-        """What the consent page's Content-Security-Policy lists in `form-action`."""
+    def authorize_origins(self) -> str:
+        """What the consent page's Content-Security-Policy lists in `form-action`: origins, separated by spaces."""
         parts = urlsplit(self.authorize_url)
-        return f"{parts.scheme}://{parts.netloc}"
+        return " ".join((f"{parts.scheme}://{parts.netloc}", *self.redirect_origins))
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z", re.ASCII)
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+\Z", re.ASCII)
+_ORIGIN = re.compile(r"[a-z]+://[^/?#\s]+\Z", re.ASCII)
 _URLS: Final = ("authorize_url", "token_url", "revocation_url", "account_url", "issuer", "resource")
 _OPTIONAL_URLS: Final = ("revocation_url", "account_url", "issuer", "resource")
 _AUTHENTICATIONS: Final = ("client_secret_basic", "client_secret_post", "none")
@@ -110,7 +111,9 @@ def _provider(
     problems += [f"MCP_PROVIDERS {name!r}: {each}." for each in found]
     if found:
         return None
-    return Provider(name=name, **(values | {"scopes": tuple(values.get("scopes", ()))}))
+    for member in ("scopes", "redirect_origins"):
+        values[member] = tuple(values.get(member, ()))
+    return Provider(name=name, **values)
 
 
 def _problems(values: Mapping[str, Any], secret_name: str, *, local: bool) -> list[str]:
@@ -136,9 +139,13 @@ def _problems(values: Mapping[str, Any], secret_name: str, *, local: bool) -> li
     scopes = values.get("scopes", [])
     if not isinstance(scopes, list) or not all(isinstance(each, str) and _SCOPE.match(each) for each in scopes):
         found.append("scopes must be a list of scope names without spaces (RFC 6749 section 3.3)")
-    parameters = values.get("authorize_parameters", {})
-    if not isinstance(parameters, dict) or not all(isinstance(each, str) for each in parameters.values()):
-        found.append("authorize_parameters must map names to text")
+    for member in ("authorize_parameters", "scope_descriptions"):
+        texts = values.get(member, {})
+        if not isinstance(texts, dict) or not all(isinstance(each, str) for each in texts.values()):
+            found.append(f"{member} must map names to text")
+    origins = values.get("redirect_origins", [])
+    if not isinstance(origins, list) or not all(_is_url(each, local=local) and _ORIGIN.match(each) for each in origins):
+        found.append("redirect_origins must be a list of origins, like https://login.example.com")
     if not isinstance(values.get("iss_required", False), bool):
         found.append("iss_required must be true or false")
     elif values.get("iss_required") and not values.get("issuer"):

@@ -67,7 +67,7 @@ class Sessions:
 
     def __init__(self, store: SessionStore, keyring: Keyring) -> None:
         self._store = store
-        self._seal = Seal(keyring, Purpose.FLOW)
+        self._seal = Seal(keyring, Purpose.SESSION)
 
     def start(self, user: User, account: str, *, session_id: str, csrf_key: bytes, now: float) -> None:
         """Keep a new session. `session_id` is 43 and `csrf_key` 32 random characters and bytes, never used before:

@@ -195,7 +195,7 @@ class SignIn:
         self._tokens = tokens
         self._identification = identification
         self._logins = logins
-        self._seal = Seal(keyring, Purpose.FLOW)
+        self._seal = Seal(keyring, Purpose.SESSION)
         self._random_text = random_text
 
     def begin(self, destination: str, *, now: float, switch_account: bool = False) -> Begun:

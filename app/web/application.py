@@ -1,53 +1,112 @@
-"""The FastAPI application: routes, and the headers that every response carries."""
+"""The FastAPI application: routes, bounded bodies, and the thread pool in which the synchronous cores run."""
 
+import logging
 import os
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from app.http import HttpRequest, HttpResponse, join_headers
 from app.strict_json import MAX_BODY
+from app.web.browser_pages import BrowserPages
+from app.web.visit import MAX_FORM, Reply, Visit
 
 _METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
-def create_app(respond: Callable[..., HttpResponse], log: Callable[..., None]) -> FastAPI:
-    """The application. `respond` answers the MCP endpoint and its metadata, `log` writes the request's line."""
+_log = logging.getLogger("roundtrip")
+
+
+def create_app(
+    respond: Callable[..., HttpResponse],
+    log: Callable[..., None],
+    pages: BrowserPages | None = None,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> FastAPI:
+    """The application. `respond` answers the MCP endpoint and its metadata, `log` writes the request's line.
+
+    Without `pages` there is no browser side, as for tools that never connect a third party.
+    """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
 
     async def mcp(request: Request) -> Response:
-        started = time.time()
+        started = clock()
         received = HttpRequest(
             method=request.method,
             path=request.scope["path"],
-            headers=join_headers(
-                (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw
-            ),
-            body=await _bounded_body(request),
+            headers=_headers(request),
+            body=await _bounded_body(request, MAX_BODY),
             query=request.url.query,
             request_id=_request_id(request),
         )
         # The core is synchronous: a thread of the pool keeps the loop free for other requests.
         response = await run_in_threadpool(respond, received, now=started, entropy=os.urandom(16))
-        log(response, request_id=received.request_id, seconds=time.time() - started)
+        log(response, request_id=received.request_id, seconds=clock() - started)
         return Response(response.body, response.status, dict(response.headers))
 
+    if pages is not None:
+        for route in pages.routes:
+            endpoint = _page(pages, route, log, clock)
+            # With and without the base path: front doors differ in whether they take it off.
+            for path in dict.fromkeys((route, pages.site.path(route))):
+                app.add_route(path, endpoint, methods=_METHODS)
     # Everything that is no page of ours goes to the endpoint, which knows its paths and answers 404 itself.
     app.add_route("/{path:path}", mcp, methods=_METHODS)
     return app
 
 
-async def _bounded_body(request: Request) -> bytes:
+def _page(pages: BrowserPages, route: str, log: Callable[..., None], clock: Callable[[], float]) -> Endpoint:
+    async def page(request: Request) -> Response:
+        started = clock()
+        visit = Visit(
+            method=request.method,
+            path=request.path_params,
+            headers=_headers(request),
+            query=request.url.query,
+            form=await _bounded_body(request, MAX_FORM),
+            now=started,
+        )
+        request_id = _request_id(request)
+        try:
+            reply = await run_in_threadpool(pages.answer, route, visit)
+        except Exception:
+            # The framework's own answer would have none of our headers.
+            _log.exception("Request %s failed", request_id)
+            reply = pages.crashed()
+        log(HttpResponse(reply.status, facts=reply.facts), request_id=request_id, seconds=clock() - started)
+        return _response(reply)
+
+    return page
+
+
+def _response(reply: Reply) -> Response:
+    response = Response(reply.body, reply.status, dict(reply.headers))
+    for cookie in reply.cookies:
+        response.headers.append("set-cookie", cookie)
+    return response
+
+
+def _headers(request: Request) -> dict[str, str]:
+    headers = join_headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw)
+    if "cookie" in headers:
+        # HTTP/2 splits this one header, and its parts are joined with a semicolon (RFC 9113 section 8.2.3).
+        headers["cookie"] = "; ".join(request.headers.getlist("cookie"))
+    return headers
+
+
+async def _bounded_body(request: Request, limit: int) -> bytes:
     """The body, or one byte more than the endpoint takes: it answers 413 to that."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MAX_BODY:
+        if len(body) > limit:
             break
-    return bytes(body[: MAX_BODY + 1])
+    return bytes(body[: limit + 1])
 
 
 def _request_id(request: Request) -> str:

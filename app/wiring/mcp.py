@@ -1,6 +1,7 @@
 """The MCP function: the endpoint and the metadata that leads clients to log in. The hot path."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from app.adapters.http_client import HttpDocumentSource
@@ -20,13 +21,21 @@ VERSION = "0.1.0"
 class McpFunction:
     """Everything that the MCP function answers: POST /mcp, and the two metadata paths."""
 
-    def __init__(self, settings: Settings, tools: Iterable[Tool], documents: DocumentSource) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        tools: Iterable[Tool],
+        documents: DocumentSource,
+        *,
+        connections: Callable[[], object] | None = None,
+    ) -> None:
         server = Server(
             name=settings.server_name,
             version=VERSION,
             tools=tools,
             codec=RequestStateCodec(settings.keyring),
             audience=settings.resource_url,
+            connections=connections,
         )
         self.keys = Jwks(documents, issuer=settings.issuer, jwks_url=settings.jwks_url)
         resource_server = JwtResourceServer(
@@ -46,10 +55,15 @@ class McpFunction:
 
     def respond(self, request: HttpRequest, *, now: float, entropy: bytes) -> HttpResponse:
         """Answer one request. `now` is in seconds since the epoch, `entropy` 16 fresh random bytes."""
+        response = self._respond(request, now=now, entropy=entropy)
+        # A body after the headers of a HEAD would be read as the next response (RFC 9110 section 9.3.2).
+        return replace(response, body=b"") if request.method == "HEAD" else response
+
+    def _respond(self, request: HttpRequest, *, now: float, entropy: bytes) -> HttpResponse:
         if request.path in self._mcp_paths:
             return self._endpoint.respond(request, now=now, entropy=entropy)
         if request.path in self._metadata_paths:
-            return self._metadata() if request.method in ("GET", "HEAD") else _status(405, {"allow": "GET"})
+            return self._metadata() if request.method in ("GET", "HEAD") else _status(405, {"allow": "GET, HEAD"})
         return _status(404, {})
 
 
@@ -60,4 +74,11 @@ def _status(status: int, headers: Mapping[str, str]) -> HttpResponse:
 
 def build(environment: Mapping[str, str], tools: Iterable[Tool]) -> Callable[..., HttpResponse]:
     """The MCP function of a deployment. Raises ConfigurationError, so that a broken one does not start."""
-    return McpFunction(Settings.read(environment), tools, HttpDocumentSource()).respond
+    settings = Settings.read(environment)
+    connections: Callable[[], object] | None = None
+    if environment.get("MCP_REDIS_URL") or environment.get("MCP_PROVIDERS"):
+        # A function that connects nobody pays nothing for it at start.
+        from app.wiring import connections as url_mode
+
+        connections = url_mode.connections(environment, settings)
+    return McpFunction(settings, tools, HttpDocumentSource(), connections=connections).respond

@@ -1,15 +1,86 @@
-"""The web function: the FastAPI application, with the MCP endpoint in it."""
+"""The web function: the FastAPI application, with the pages of URL mode and the MCP endpoint in it."""
 
+import secrets
 from collections.abc import Iterable, Mapping
 
 from fastapi import FastAPI
 
 from app.adapters.aws_lambda import log_request
+from app.adapters.http_client import HttpDocumentSource
+from app.adapters.oauth_http import HttpTokenEndpoint
+from app.adapters.redis_sessions import RedisLogins, RedisSessions
+from app.authorization import access_token
+from app.authorization.access_token import TokenRules
+from app.authorization.jwks import Jwks, metadata_urls
+from app.authorization.signed_jwt import verified_claims
+from app.connection_settings import ConnectionSettings
+from app.oauth.browser import BrowserFlow
+from app.oauth.id_token import IdTokenRules
+from app.oauth.server_metadata import MetadataCache
+from app.oauth.sessions import Sessions
+from app.oauth.sign_in import Identification, OpenIdConnect, PlainOAuth, SignIn, SignInClient
+from app.principal import AccessToken
 from app.protocol.dispatch import Tool
+from app.settings import Settings
+from app.strict_json import JsonObject
 from app.web import create_app
+from app.web.browser_pages import BrowserPages
 from app.wiring import mcp
+from app.wiring.connections import open_stores
 
 
 def build(environment: Mapping[str, str], tools: Iterable[Tool]) -> FastAPI:
     """The web application of a deployment. Raises ConfigurationError, so that a broken one does not start."""
-    return create_app(mcp.build(environment, tools), log_request)
+    settings = Settings.read(environment)
+    configured = ConnectionSettings.read(environment, settings)
+    pages = None if configured is None else browser_pages(settings, configured)
+    return create_app(mcp.build(environment, tools), log_request, pages)
+
+
+def browser_pages(settings: Settings, configured: ConnectionSettings) -> BrowserPages:
+    """The pages of URL mode, signed in to at the MCP authorization server."""
+    stores, documents, tokens = open_stores(configured), HttpDocumentSource(), HttpTokenEndpoint()
+    keys = Jwks(documents, issuer=settings.issuer, jwks_url=settings.jwks_url)
+    return BrowserPages(
+        base_url=configured.base_url,
+        server_name=settings.server_name,
+        flow=BrowserFlow(
+            stores.flows,
+            stores.vault,
+            tokens,
+            keyring=configured.keyring,
+            providers=configured.providers,
+            base_url=configured.base_url,
+        ),
+        sign_in=SignIn(
+            client=SignInClient(configured.client_id, f"{configured.base_url}/auth/callback", configured.client_secret),
+            metadata=MetadataCache(documents, issuer=settings.issuer, locations=metadata_urls(settings.issuer)),
+            tokens=tokens,
+            identification=_identification(settings, configured, keys),
+            logins=RedisLogins(stores.redis),
+            keyring=configured.keyring,
+            random_text=lambda: secrets.token_urlsafe(32),
+        ),
+        sessions=Sessions(RedisSessions(stores.redis), configured.keyring),
+        keyring=configured.keyring,
+        scope_descriptions={
+            scope: text for each in configured.providers.values() for scope, text in each.scope_descriptions.items()
+        },
+    )
+
+
+def _identification(settings: Settings, configured: ConnectionSettings, keys: Jwks) -> Identification:
+    """Who signed in, named by the same claim as in access tokens: the two are compared."""
+
+    def claims(token: str, *, now: float) -> JsonObject:
+        return verified_claims(token, keys, types=(None, "jwt"), now=now)
+
+    def verified(token: str, *, now: float) -> AccessToken:
+        rules = TokenRules(settings.issuer, settings.resource_url, settings.subject_claim)
+        return access_token.verify(token, keys, rules, now=now)
+
+    if configured.openid:
+        rules = IdTokenRules(settings.issuer, configured.client_id, settings.subject_claim)
+        # With the address the pages show people whom they are signed in as.
+        return OpenIdConnect(rules, claims, scope="openid email")
+    return PlainOAuth(resource=settings.resource_url, client_id=configured.client_id, verify=verified)

@@ -36,7 +36,7 @@ def test_the_page_says_who_asks_for_what(world: World) -> None:
         client_id=ALICE.client_id,
         scopes=("read", "write"),
         label="",
-        authorize_origin="https://id.acme.example",
+        authorize_origins="https://id.acme.example",
     )
 
 
@@ -44,7 +44,7 @@ def test_a_secret_page_has_no_provider(world: World) -> None:
     """A value that the user types on our page."""
     handle = world.handle(world.ask())
     view = world.browser.view(handle, ALICE.user, now=world.now)
-    assert (view.kind, view.provider_title, view.authorize_origin) == ("secret", "Stripe API key", "")
+    assert (view.kind, view.provider_title, view.authorize_origins) == ("secret", "Stripe API key", "")
 
 
 def test_viewing_is_noted_and_changes_nothing_else(world: World) -> None:

@@ -110,7 +110,7 @@ def test_a_preset_needs_a_client_and_its_secret_only() -> None:
     assert (found.name, found.title, found.client_id, found.client_secret) == ("github", "GitHub", "Iv1", "s")
     # GitHub sends `iss` with every authorization response: without its issuer every callback would fail.
     assert found.issuer == "https://github.com/login/oauth"
-    assert found.authorize_origin == "https://github.com"
+    assert found.authorize_origins == "https://github.com"
 
 
 def test_google_is_asked_for_a_refresh_token() -> None:
@@ -208,3 +208,15 @@ def test_the_resource_is_named_in_every_request_of_a_provider_that_has_several()
     for request in (exchanged, requests.refresh_request(provider, "r")):
         assert request.form["resource"] == "https://api.example.com/"
     assert "resource" not in requests.refresh_request(ACME, "r").form
+
+
+def test_the_page_may_lead_where_the_provider_sends_people_on_to() -> None:
+    """CSP form-action is applied to every redirect after the form, the provider's own ones too."""
+    given = {"acme": {"client_id": "c", "client_secret": "s", "authorize_url": "https://id.acme.example/authorize"}}
+    given["acme"] |= {"token_url": "https://id.acme.example/token"}
+    configured = {"acme": {**given["acme"], "redirect_origins": ["https://sso.example"]}}
+    (provider,) = read_providers(json.dumps(configured), {}, local=False).values()
+    assert provider.authorize_origins == "https://id.acme.example https://sso.example"
+    for wrong in ("sso.example", "https://sso.example/path", "http://sso.example", 5):
+        with pytest.raises(ConfigurationError, match="redirect_origins must be a list of origins"):
+            read_providers(json.dumps({"acme": {**given["acme"], "redirect_origins": [wrong]}}), {}, local=False)

@@ -1,0 +1,104 @@
+"""Every page of the browser side: its path, its methods, and what a visitor is told when it cannot be had."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from app.errors import Unavailable
+from app.oauth.browser import BrowserFlow
+from app.oauth.errors import FlowEnded, FlowNotFound
+from app.oauth.sessions import Sessions
+from app.oauth.sign_in import SignIn, SignInDenied, SignInRefused
+from app.sealing import Keyring
+from app.web.accounts import Accounts, ForeignForm, SignedOut
+from app.web.connect import ConnectPages
+from app.web.connections import PATH as CONNECTIONS
+from app.web.connections import ConnectionsPage
+from app.web.notice import Notices
+from app.web.pages import STYLESHEET, Pages
+from app.web.site import Site
+from app.web.visit import MalformedRequest, Reply, Visit
+
+Page: TypeAlias = Callable[[Visit], Reply]
+
+
+class BrowserPages:
+    """The browser side of one deployment. `base_url` is where users reach it: never taken from a request."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        server_name: str,
+        flow: BrowserFlow,
+        sign_in: SignIn,
+        sessions: Sessions,
+        keyring: Keyring,
+        scope_descriptions: Mapping[str, str] | None = None,
+    ) -> None:
+        self.site: Final = Site(base_url)
+        self._pages = Pages(self.site, server_name=server_name, scope_descriptions=scope_descriptions or {})
+        notices = Notices(self.site, keyring)
+        accounts = Accounts(self.site, self._pages, notices, sign_in, sessions)
+        connect = ConnectPages(self.site, self._pages, notices, accounts, flow)
+        connections = ConnectionsPage(self.site, self._pages, accounts, flow)
+        # A path that begins like another one comes after it.
+        self.routes: Final[Mapping[str, Mapping[str, Page]]] = {
+            "/connect/done": {"GET": connect.done},
+            "/connect/{handle}": {"GET": connect.show},
+            "/connect/{handle}/start": {"POST": connect.start},
+            "/connect/{handle}/decline": {"POST": connect.decline},
+            "/connect/{handle}/secret": {"POST": connect.store_secret},
+            "/connect/{rest:path}": {"GET": self._no_such_page},
+            "/oauth/callback/{provider}": {"GET": connect.callback},
+            CONNECTIONS: {"GET": connections.show},
+            f"{CONNECTIONS}/{{provider}}/disconnect": {"POST": connections.disconnect},
+            "/auth/callback": {"GET": accounts.callback},
+            "/auth/sign-out": {"POST": accounts.sign_out},
+            "/auth/signed-out": {"GET": accounts.signed_out},
+            STYLESHEET: {"GET": lambda _: self._pages.stylesheet()},
+        }
+
+    def answer(self, route: str, visit: Visit) -> Reply:
+        """The reply to a request for one of `routes`."""
+        methods = self.routes[route]
+        page = methods.get("GET" if visit.method == "HEAD" else visit.method)
+        if page is None:
+            headers = {**self.site.headers(), "allow": ", ".join(methods)}
+            return Reply(405, headers, facts={"page": route, "outcome": "refused", "reason": "method"})
+        reply = self._reply(page, visit)
+        return Reply(reply.status, reply.headers, reply.body, reply.cookies, {"page": route, **reply.facts})
+
+    def _reply(self, page: Page, visit: Visit) -> Reply:
+        try:
+            return page(visit)
+        except FlowNotFound as error:
+            return self._refusal("not_found.html", 404, error.reason)
+        except FlowEnded as error:
+            status = 409 if error.status == "exchanging" else 410
+            return self._refusal("ended.html", status, error.reason, flow_status=error.status)
+        except SignedOut as error:
+            return self._refusal("session_ended.html", 403, error.reason)
+        except ForeignForm as error:
+            return self._refusal("form_refused.html", 403, error.reason)
+        except SignInDenied as error:
+            return self._refusal("not_signed_in.html", 403, error.reason, denied=True)
+        except SignInRefused as error:
+            return self._refusal("not_signed_in.html", 400, error.reason, denied=False)
+        except MalformedRequest as error:
+            template = "form_refused.html" if visit.method == "POST" else "refused.html"
+            return self._refusal(template, error.status, error.reason)
+        except Unavailable as error:
+            headers = {"retry-after": str(error.retry_after)}
+            return self._pages.render(
+                "unavailable.html", status=503, outcome="unavailable", reason=error.reason, headers=headers
+            )
+
+    def crashed(self) -> Reply:
+        """What a visitor is told when we failed: nothing of how."""
+        return self._pages.render("unavailable.html", status=500, outcome="crashed")
+
+    def _refusal(self, template: str, status: int, reason: str, **content: Any) -> Reply:
+        return self._pages.render(template, status=status, outcome="refused", reason=reason, **content)
+
+    def _no_such_page(self, visit: Visit) -> Reply:
+        raise FlowNotFound
