@@ -17,7 +17,16 @@ from typing import Any, Final, TypeAlias
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from app.adapters.memory_store import MemoryFlowStore, MemoryVaultStore
+from app.errors import Unavailable
 from app.http import HttpRequest, HttpResponse
+from app.oauth import handles
+from app.oauth.connections import Connections
+from app.oauth.handles import Names
+from app.oauth.provider import Provider
+from app.oauth.vault import GRANTS, TYPED, Grant, Secret, Vault
+from app.ports import TokenEndpointReply
+from app.principal import User
 from app.protocol import messages
 from app.protocol.dispatch import Tool
 from app.sealing import Key, Keyring
@@ -62,8 +71,9 @@ class Clock:
 class Issuer:
     """An authorization server that is a key, its documents, and a count of how often they were fetched."""
 
-    def __init__(self, clock: Clock, *, issuer: str = ISSUER) -> None:
+    def __init__(self, clock: Clock, *, issuer: str = ISSUER, audience: str = RESOURCE) -> None:
         self.issuer = issuer
+        self.audience = audience
         self.fetched: list[str] = []
         self.documents: dict[str, object] = {}
         self._clock = clock
@@ -97,7 +107,7 @@ class Issuer:
         payload = {
             "iss": self.issuer,
             "sub": subject,
-            "aud": RESOURCE,
+            "aud": self.audience,
             "client_id": client_id,
             "scope": scope,
             "iat": now,
@@ -131,11 +141,13 @@ class Reply:
 
     @property
     def result(self) -> JsonObject:
+        assert self.status == 200, f"There is no result, the answer is {self.status}: {self.http.body.decode()}"
         result: JsonObject = self.message["result"]
         return result
 
     @property
     def error(self) -> JsonObject:
+        assert self.status >= 400, f"There is no error, the answer is {self.status}: {self.http.body.decode()}"
         error: JsonObject = self.message["error"]
         return error
 
@@ -147,6 +159,7 @@ class Reply:
     @property
     def text(self) -> str:
         """The text content of a tool result."""
+        assert "content" in self.result, f"The call is not finished, it asks: {self.asked}"
         return "\n".join(block["text"] for block in self.result["content"] if block["type"] == "text")
 
     @property
@@ -166,12 +179,19 @@ class Server:
         clock: Clock | None = None,
         settings: Mapping[str, str] | None = None,
         keyring: Keyring | None = None,
+        providers: Iterable[str] = (),
     ) -> None:
+        """`providers` names the third parties that tools may connect; nobody is there, see `connect`."""
         self.tools = tuple(tools)
+        for tool in self.tools:
+            tool.definition()  # what tools/list would fail over fails here, in your test run
         self.clock = clock or Clock()
-        self.issuer = Issuer(self.clock)
         self.keyring = keyring or Keyring(current=Key(1, b"test keys are for tests only----"))
         self.environment = {"MCP_STAGE": LOCAL, "MCP_RESOURCE_URL": RESOURCE, "MCP_ISSUER": ISSUER, **(settings or {})}
+        self.issuer = Issuer(
+            self.clock, issuer=self.environment["MCP_ISSUER"], audience=self.environment["MCP_RESOURCE_URL"]
+        )
+        self._third_parties = _ThirdParties(providers, self.clock, self.keyring)
         self._count = instances
         self._served = 0
         self.restart()
@@ -181,7 +201,39 @@ class Server:
         keys = [self.keyring.current, *self.keyring.retired]
         text = ",".join(f"{key.kid}:{_base64url(key.secret)}" for key in keys)
         settings = Settings.read({**self.environment, "MCP_SEALING_KEYS": text})
-        self._instances = [McpFunction(settings, self.tools, self.issuer) for _ in range(self._count)]
+        self._instances = [
+            McpFunction(settings, self.tools, self.issuer, connections=lambda: self._third_parties.connections)
+            for _ in range(self._count)
+        ]
+
+    def connect(
+        self,
+        subject: str,
+        provider: str,
+        *,
+        scopes: Iterable[str] = (),
+        access_token: str = "test-access-token",  # noqa: S107  a test's
+        account: str | None = None,
+        client_id: str = CLIENT_ID,
+    ) -> None:
+        """Let a user have connected a third party, in a browser, for one client."""
+        granted = frozenset(scopes)
+        grant = Grant(
+            access_token=access_token,
+            refresh_token=None,
+            expires_at=None,
+            scopes=granted,
+            account=account,
+            approved={client_id: granted},
+            created=int(self.clock.now),
+        )
+        self._third_parties.keep(User(self.issuer.issuer, subject), GRANTS + provider, grant)
+
+    def type_secret(self, subject: str, name: str, value: str, *, client_id: str = CLIENT_ID) -> None:
+        """Let a user have typed a secret on our page, for one client."""
+        approved: dict[str, frozenset[str]] = {client_id: frozenset()}
+        secret = Secret(value=value, label=name, approved=approved, created=int(self.clock.now))
+        self._third_parties.keep(User(self.issuer.issuer, subject), TYPED + name, secret)
 
     def respond(self, request: HttpRequest, *, entropy: bytes = b"") -> Reply:
         """Answer a request on the next instance."""
@@ -212,6 +264,43 @@ class Server:
         )
 
 
+class _ThirdParties:
+    """The real connection services over stores in memory, with providers that nobody answers for."""
+
+    def __init__(self, names: Iterable[str], clock: Clock, keyring: Keyring) -> None:
+        vault_store = MemoryVaultStore(lambda: clock.now)
+        self._vault = Vault(vault_store, keyring, Names(keyring), handles.draw)
+        self.connections = Connections(
+            MemoryFlowStore(lambda: clock.now),
+            vault_store,
+            _Nobody(),
+            keyring=keyring,
+            providers={name: _provider(name) for name in names},
+            base_url=RESOURCE.removesuffix("/mcp"),
+        )
+
+    def keep(self, user: User, entry: str, record: Grant | Secret) -> None:
+        held = self._vault.read(user, entry)
+        assert self._vault.put(user, entry, record, replaces=held.version)
+
+
+def _provider(name: str) -> Provider:
+    url = f"https://{name}.example"
+    return Provider(
+        name=name, title=name.capitalize(), client_id="test", authorize_url=f"{url}/authorize", token_url=f"{url}/token"
+    )
+
+
+class _Nobody:
+    """Implements ports.TokenEndpoint for third parties that cannot be reached."""
+
+    def post(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> TokenEndpointReply:
+        raise Unavailable("no third party in tests", retry_after=1)
+
+    def get(self, url: str, headers: Mapping[str, str]) -> TokenEndpointReply:
+        raise Unavailable("no third party in tests", retry_after=1)
+
+
 def _canned(answers: Mapping[str, JsonObject]) -> OnElicitation:
     def answer(key: str, request: JsonObject) -> JsonObject:
         if key not in answers:
@@ -222,7 +311,6 @@ def _canned(answers: Mapping[str, JsonObject]) -> OnElicitation:
 
 
 def _base64url(secret: bytes) -> str:
-
     return base64.urlsafe_b64encode(secret).decode()
 
 
@@ -241,13 +329,17 @@ class Client:
     def call(self, name: str, arguments: JsonObject | None = None, *, max_rounds: int = 10) -> Reply:
         """Call a tool, answer what it asks with `on_elicitation`, and return the last reply."""
         params: JsonObject = {"name": name, "arguments": arguments or {}}
-        self.rounds = [self.request("tools/call", params)]
+        self.rounds = [self.begin(name, arguments)]
         while self.rounds[-1].status == 200 and self.rounds[-1].result["resultType"] == "input_required":
             assert len(self.rounds) <= max_rounds, f"{name} still asks after {max_rounds} rounds"
             last = self.rounds[-1]
             answers = {key: self.on_elicitation(key, request) for key, request in last.asked.items()}
             self.rounds.append(self.retry(last, params, answers))
         return self.rounds[-1]
+
+    def begin(self, name: str, arguments: JsonObject | None = None) -> Reply:
+        """Send the first round of a call and no more: `asked` of the reply is what the user would see."""
+        return self.request("tools/call", {"name": name, "arguments": arguments or {}})
 
     def retry(self, reply: Reply, params: JsonObject, answers: JsonObject) -> Reply:
         """Repeat a request with answers and the state that came with the questions."""
@@ -285,6 +377,5 @@ class Client:
             "accept": "application/json, text/event-stream",
             **headers,
         }
-        return self.server.respond(
-            HttpRequest("POST", "/mcp", {name: value for name, value in sent.items() if value is not None}, body)
-        )
+        present = {name: value for name, value in sent.items() if value is not None}
+        return self.server.respond(HttpRequest("POST", "/mcp", present, body, request_id=f"test-{self._next_id}"))

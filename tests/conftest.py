@@ -28,6 +28,10 @@ class RunningStack:
         """Replace every execution environment, and wait until the new ones are ready."""
         self.run(self.stack.emulator.restart())
 
+    def environments(self) -> set[str]:
+        """The names of the execution environments that run now."""
+        return {each.name for each in self.stack.emulator.environments()}
+
     def effects(self) -> list[str]:
         """What the example tools really did, in any environment."""
         return [found[1] for line in self.stack.emulator.logs() if (found := _EFFECT.search(line))]

@@ -42,7 +42,8 @@ def namespace() -> dict[str, Any]:
 def test_the_example_tool_and_its_test_run_as_they_stand(namespace: dict[str, Any]) -> None:
     """README, A tool."""
     assert isinstance(namespace["alice"], Client)
-    assert len(blocks("python")) == 2
+    assert len(blocks("python")) == 3
+    assert namespace["my_login"].definition()["annotations"] == {"readOnlyHint": True}
 
 
 def test_what_travels_is_what_the_server_sends(namespace: dict[str, Any]) -> None:
@@ -63,7 +64,8 @@ def test_what_travels_is_what_the_server_sends(namespace: dict[str, Any]) -> Non
 def test_every_variable_of_the_table_is_read_and_none_is_missing() -> None:
     """README, Deploying."""
     listed = set(re.findall(r"^\| `(MCP_\w+)`", README, re.MULTILINE))
-    read = {f"MCP_{name}" for name in re.findall(r'value\("(\w+)"', (ROOT / "app/settings.py").read_text())}
+    sources = "".join((ROOT / f"app/{name}.py").read_text() for name in ("settings", "connection_settings"))
+    read = {f"MCP_{name}" for name in re.findall(r'value\("(\w+)"', sources)}
     assert listed == read - {"MCP_STAGE", "MCP_SEALING_KEY_FILE"}
 
 
@@ -86,7 +88,7 @@ def test_the_map_names_what_is_there() -> None:
 @contextmanager
 def running(*arguments: str) -> Iterator[tuple[str, str]]:
     """`make run` on free ports: the URL of the gateway, and everything that was printed until it was ready."""
-    command = ["make", "run", f"RUN=--port 0 --identity-port 0 {' '.join(arguments)}"]
+    command = ["make", "run", f"RUN=--port 0 --identity-port 0 --hub-port 0 {' '.join(arguments)}"]
     # A group of its own: make passes no signal on to what it started.
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
@@ -137,8 +139,9 @@ def test_a_port_in_use_gets_a_sentence_with_the_remedy() -> None:
     """Bad input gets a clear error that says what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        for option in ("--port", "--identity-port"):
-            other = "--identity-port 0" if option == "--port" else "--port 0"
+        options = ("--port", "--identity-port", "--hub-port")
+        for option in options:
+            other = " ".join(f"{each} 0" for each in options if each != option)
             refused = shell(f"{sys.executable} -m infra.local {option} {port} {other}")
             assert refused.returncode == 1
             assert f"Port {port} on 127.0.0.1 is not free" in refused.stderr
@@ -148,5 +151,5 @@ def test_a_port_in_use_gets_a_sentence_with_the_remedy() -> None:
 
 def test_the_example_tools_are_the_ones_that_are_served() -> None:
     """README, Your own tools: a tool is served when app/tools/__init__.py imports it."""
-    files = {path.stem for path in (ROOT / "app/tools").glob("*.py")} - {"__init__", "desk"}
+    files = {path.stem for path in (ROOT / "app/tools").glob("*.py")} - {"__init__", "desk", "hub"}
     assert {tool.name for tool in TOOLS} == files

@@ -1,13 +1,12 @@
 """Example: an async tool in the explicit style: it returns the question, and reads the answer itself."""
 
-import asyncio
 from enum import Enum
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from app.toolkit import Accepted, Cancelled, Context, Declined, InputRequired, Invalid, Missing, Question, tool
-from app.tools.desk import desk
+from app.tools.desk import start_pipeline
 
 
 class Stage(Enum):
@@ -39,8 +38,7 @@ async def deploy(
             question = Question(f"That does not work: {reason}. Deploy {service}: where to?", Release)
             return InputRequired({"release": question}, state=ctx.state)
         case Accepted(Release(stage=stage, note=note)):
-            await asyncio.sleep(0)  # here your pipeline is started
-            desk.record(f"deployed {ctx.state['service']} to {stage.value}")
+            await start_pipeline(ctx.state["service"], stage.value)
             return f"{service} is on its way to {stage.value}{f': {note}' if note else ''}."
         case Declined():
             return ctx.stop(f"The user declined. {service} is not deployed.")

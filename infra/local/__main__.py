@@ -15,6 +15,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--port", type=int, default=8000, help="port of the gateway (default 8000, 0 for a free one)")
     parser.add_argument("--identity-port", type=int, default=8001, help="port of the authorization server (8001)")
+    parser.add_argument("--hub-port", type=int, default=8002, help="port of Local Hub, the third party (8002)")
     parser.add_argument("--environments", type=int, default=2, help="execution environments for each function (2)")
     parser.add_argument("--snapstart", action="store_true", help="start environments as restored from a snapshot")
     parser.add_argument("--quiet", action="store_true", help="leave out the functions' log lines")
@@ -27,6 +28,8 @@ Ready.
 
   MCP endpoint          {stack.mcp_url}
   Authorization server  {stack.identity.url}   (sign in as Alice or Bob, there is no password)
+  Local Hub             {stack.hub.url}   (a third party to connect, with an API)
+  Your connections      {stack.emulator.url}/connections
 
 Connect any MCP client to the endpoint: it finds the authorization server and opens the sign-in page.
 See a question come back, and the retry finish on another instance:
@@ -54,6 +57,7 @@ async def _run(arguments: argparse.Namespace) -> None:
         async with local_stack(
             port=arguments.port,
             identity_port=arguments.identity_port,
+            hub_port=arguments.hub_port,
             environments=arguments.environments,
             snapstart=arguments.snapstart,
             log=None if arguments.quiet else _say,

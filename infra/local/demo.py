@@ -1,16 +1,16 @@
-"""`make demo`: one tool, one question, two instances, with the official Python client."""
+"""`make demo`: a question and a connection, each over several instances, with the official Python client."""
 
 import argparse
 import asyncio
 import json
 import sys
-import textwrap
 from typing import Any
 
 import httpx2
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestParams, ElicitResult, TextContent
 
 from infra.local.emulator import EmulatorError
+from infra.local.person import Browser, Intent, new_browser
 from infra.local.python_client import signed_in_client
 from infra.local.stack import LocalStack, local_stack
 
@@ -43,6 +43,8 @@ class _Wire:
         _say(f"    server -> {result.get('resultType', received.get('error'))}")
         for key, asked in result.get("inputRequests", {}).items():
             _say(f"              asks {key}: {asked['params']['message']}")
+            if "url" in asked["params"]:
+                _say(f"              at {asked['params']['url'][:-33]}...")
         if "requestState" in result:
             _say(f"              requestState {_short(result['requestState'])}")
 
@@ -51,38 +53,63 @@ def _short(state: str) -> str:
     return f"{state[:24]}...  ({len(state)} characters, sealed)"
 
 
-def _answer(params: ElicitRequestParams) -> ElicitResult:
-    assert isinstance(params, ElicitRequestFormParams)
-    _say(f"    user   -> ticks the box under: {params.message}")
-    return ElicitResult(action="accept", content={"confirm": True})
+class _User:
+    """Answers for Alice: ticks the box, and connects in a browser when the same link comes a second time."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._links: list[str] = []
+
+    def __call__(self, params: ElicitRequestParams) -> ElicitResult:
+        if isinstance(params, ElicitRequestFormParams):
+            _say(f"    user   -> ticks the box under: {params.message}")
+            return ElicitResult(action="accept", content={"confirm": True})
+        self._links.append(params.url)
+        if len(self._links) == 1:
+            _say("    user   -> agrees to open the link, and the client retries at once: too early")
+        else:
+            assert params.url == self._links[0], "an early retry must get the same link"
+            _say(f"    user   -> opens the same link in {self._browser.name}:")
+            visited = self._browser.open(params.url, Intent(accounts=("alice", "alice-hub")))
+            for page in visited.pages:
+                _say(f"              {page}")
+        return ElicitResult(action="accept")
 
 
 def _text(result: CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, TextContent))
 
 
-async def demonstrate(stack: LocalStack) -> None:
-    """Show a deletion that asks first. Fails if one environment served both rounds."""
+async def demonstrate(stack: LocalStack, browser: Browser) -> None:
+    """Show a deletion that asks first, and a connection. Fails if one environment served all rounds of a call."""
     wire = _Wire()
     _say(f"\nAlice's client connects to {stack.mcp_url}, signs in, and calls a tool that must ask.\n")
-    async with signed_in_client(stack.mcp_url, user="alice", answer=_answer, on_response=wire.show) as client:
-        result = await client.call_tool("delete_report", {"target": "Q3"})
-        _say(f"\n  result: {_text(result)}\n")
-        if len(set(wire.served_by)) < 2:
-            raise AssertionError(f"One environment served all rounds: {wire.served_by}")
-    _say(
-        textwrap.dedent(
-            """\
-            No instance kept anything between the rounds: what the second one needed came back with the
-            request, sealed, and opens only for this user, this client, this tool and these arguments.
-            """
-        )
-    )
+    async with signed_in_client(stack.mcp_url, user="alice", answer=_User(browser), on_response=wire.show) as client:
+        for tool, arguments, epilogue in (
+            ("delete_report", {"target": "Q3"}, _SEALED),
+            ("list_repositories", {}, _CONNECTED),
+        ):
+            wire.served_by.clear()
+            result = await client.call_tool(tool, arguments)
+            _say(f"\n  result: {_text(result)}\n\n{epilogue}")
+            if result.is_error or len(set(wire.served_by)) < 2:
+                raise AssertionError(f"{tool} did not finish over two environments: {wire.served_by}")
+
+
+_SEALED = """\
+No instance kept anything between the rounds: what the second one needed came back with the
+request, sealed, and opens only for this user, this client, this tool and these arguments.
+"""
+_CONNECTED = """\
+The early retry was answered at once with the same link. Who opened it had to be Alice, at the start
+and at the end; her token for Local Hub stays in the vault, and never passed the client.
+"""
 
 
 async def _main(environments: int) -> None:
     async with local_stack(environments=environments, progress=_say) as stack:
-        await demonstrate(stack)
+        with new_browser() as browser:
+            await demonstrate(stack, browser)
 
 
 def main() -> None:

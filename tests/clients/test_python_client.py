@@ -9,6 +9,7 @@ import pytest
 from mcp import MCPError
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, InputRequiredResult, TextContent
 
+from app.tools import TOOLS
 from infra.local.python_client import signed_in_client
 from tests.clients.scenarios import SCENARIOS, Scenario, accept
 from tests.conftest import RunningStack
@@ -109,4 +110,4 @@ def test_the_client_lists_the_tools_with_their_schemas(stack: RunningStack) -> N
         ) as client:
             return [tool.name for tool in (await client.list_tools()).tools]
 
-    assert asyncio.run(names()) == ["assign_ticket", "close_ticket", "delete_report", "deploy", "plan_visit"]
+    assert asyncio.run(names()) == [tool.name for tool in TOOLS]

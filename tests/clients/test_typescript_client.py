@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.tools import TOOLS
 from infra.local.identity import sign_in
 from tests.clients.scenarios import SCENARIOS, Scenario, accept
 from tests.conftest import RunningStack
@@ -60,7 +61,7 @@ def driver(stack: RunningStack, installed: None) -> Iterator[Driver]:
         driver = Driver(process)
         asked = driver.command(connect=stack.mcp_url)
         connected = driver.command(redirect=sign_in(asked["authorize"], user="alice"))
-        assert connected["connected"] == ["assign_ticket", "close_ticket", "delete_report", "deploy", "plan_visit"]
+        assert connected["connected"] == [tool.name for tool in TOOLS]
         yield driver
         driver.send({})
         process.wait(timeout=10)

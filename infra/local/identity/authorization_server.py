@@ -24,7 +24,7 @@ from infra.local.identity.oauth_messages import Answer, OAuthRequest, Registrati
 from infra.local.identity.openid import IdToken, UserInfoTokenValidator, user_claims
 from infra.local.identity.registration import RegistrationEndpoint
 from infra.local.identity.revocation import RevocationEndpoint
-from infra.local.identity.settings import IdentitySettings
+from infra.local.identity.settings import ConfidentialClient, IdentitySettings
 from infra.local.identity.signing_keys import Omit, SigningKeys
 
 # mypy: allow-subclassing-any
@@ -52,20 +52,7 @@ class AuthorizationServer(rfc6749.AuthorizationServer):
         for resource in settings.resources:
             self.add_resource(resource)
         for client in settings.clients:
-            metadata = ClientMetadata(
-                redirect_uris=list(client.redirect_uris),
-                grant_types=["authorization_code", "refresh_token"],
-                client_name=client.name,
-            )
-            self.add_client(
-                Client(
-                    client_id=client.client_id,
-                    client_secret=client.client_secret,
-                    metadata=metadata,
-                    registration=Registration.IN_ADVANCE,
-                    default_scope=self.default_scope,
-                )
-            )
+            self.register(client)
         self._register_grants_and_endpoints()
 
     def _register_grants_and_endpoints(self) -> None:
@@ -125,6 +112,23 @@ class AuthorizationServer(rfc6749.AuthorizationServer):
 
     def add_client(self, client: Client) -> None:
         self._clients[client.client_id] = client
+
+    def register(self, client: ConfidentialClient) -> None:
+        """Register a client with a secret in advance, in place of one with the same ID."""
+        metadata = ClientMetadata(
+            redirect_uris=list(client.redirect_uris),
+            grant_types=["authorization_code", "refresh_token"],
+            client_name=client.name,
+        )
+        self.add_client(
+            Client(
+                client_id=client.client_id,
+                client_secret=client.client_secret,
+                metadata=metadata,
+                registration=Registration.IN_ADVANCE,
+                default_scope=self.default_scope,
+            )
+        )
 
     def refresh_client(self, client_id: str) -> None:
         """Fetch the metadata document when the client ID is a URL; raises `DocumentUnavailable`. Blocks."""
