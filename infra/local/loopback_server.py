@@ -35,11 +35,18 @@ def url_of(listener: socket.socket) -> str:
 
 
 @asynccontextmanager
-async def serve_on(listener: socket.socket, app: ASGIApp, *, name: str) -> AsyncIterator[None]:
-    """Serve while the block runs; it begins when connections are accepted. Closes the socket at the end."""
+async def serve_on(
+    listener: socket.socket, app: ASGIApp, *, name: str, max_head: int | None = None
+) -> AsyncIterator[None]:
+    """Serve while the block runs; it begins when connections are accepted. Closes the socket at the end.
+
+    `max_head` is how many bytes of a request's head are read at most.
+    """
     ready = asyncio.Event()
     config = uvicorn.Config(
         app,
+        http="h11",
+        h11_max_incomplete_event_size=max_head,
         lifespan="off",
         ws="none",
         log_config=None,

@@ -4,11 +4,9 @@ import asyncio
 import contextlib
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-import uvicorn
 
 from infra.local.emulator.environment import EnvironmentInfo, ExecutionEnvironment
 from infra.local.emulator.errors import EmulatorError, PortInUse
@@ -18,11 +16,14 @@ from infra.local.emulator.pool import FunctionPool
 from infra.local.emulator.process import RuntimeClient, available_runtime_client, runtime_command
 from infra.local.emulator.routes import RouteTable
 from infra.local.emulator.template import load
+from infra.local.loopback_server import listen, serve_on
 
 # Given as a function of the gateway's URL, values may contain a URL whose port is chosen only at start.
 Values = Mapping[str, str] | Callable[[str], Mapping[str, str]]
 
 _LOG_LINES = 10_000
+# Larger than the gateway's own limit, which answers 431 where the server would only say 400.
+_MAX_HEAD = 2**18
 
 
 class Emulator:
@@ -78,7 +79,7 @@ class Emulator:
                 control=self,
                 port=self.port,
             )
-            await stack.enter_async_context(_serve(gateway, listener))
+            await stack.enter_async_context(serve_on(listener, gateway, name="gateway", max_head=_MAX_HEAD))
             self._stack = stack.pop_all()
         return self
 
@@ -148,49 +149,10 @@ async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:
             raise result
 
 
-@contextlib.contextmanager
-def _listen(port: int) -> Iterator[socket.socket]:
-    # asyncio turns Nagle's algorithm off only where it reads IPPROTO_TCP; with it, each response waits 40 ms.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise PortInUse(
-                f"Port {port} on 127.0.0.1 is not free ({error.strerror}). Choose another with --port."
-            ) from error
-        yield listener
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: signals belong to the program that embeds the emulator."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _serve(gateway: Gateway, listener: socket.socket) -> AsyncIterator[None]:
-    config = uvicorn.Config(
-        gateway,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=1,
-        # Larger than the gateway's own limit, which answers 431 where uvicorn would only say 400.
-        h11_max_incomplete_event_size=2**18,
-    )
-    server = _Server(config)
-    listener.listen(512)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+def _listen(port: int) -> socket.socket:
     try:
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.005)
-        yield
-    finally:
-        server.should_exit = True
-        await serving
+        return listen(port)
+    except OSError as error:
+        raise PortInUse(
+            f"Port {port} on 127.0.0.1 is not free ({error.strerror}). Choose another with --port."
+        ) from error

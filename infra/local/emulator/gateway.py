@@ -6,10 +6,12 @@ import json
 import secrets
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Protocol, assert_never
+from typing import Protocol, assert_never
 from urllib.parse import parse_qs
+
+from starlette.types import Receive, Scope, Send
 
 from infra.local.emulator.environment import EnvironmentInfo
 from infra.local.emulator.errors import EmulatorError, InitError
@@ -29,10 +31,6 @@ _CONTROL_PREFIX = "/_emulator/"
 _HEALTH_CHECKS = ("/ping", "/sping")
 
 _LOOPBACK_HOSTS = (b"127.0.0.1", b"localhost")
-
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Control(Protocol):

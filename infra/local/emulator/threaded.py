@@ -1,26 +1,21 @@
 """The emulator on a thread of its own, for tests and other code that is not async."""
 
-import asyncio
-import concurrent.futures
 import contextlib
-import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 from infra.local.emulator.emulator import Emulator, Values
 from infra.local.emulator.environment import EnvironmentInfo
 from infra.local.emulator.process import RuntimeClient
-
-T = TypeVar("T")
+from infra.local.on_thread import Run, on_thread
 
 
 class RunningEmulator:
     """What the block of `emulator_in_thread` works with. Its methods return when their work is done."""
 
-    def __init__(self, emulator: Emulator, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, emulator: Emulator, run: Run) -> None:
         self._emulator = emulator
-        self._loop = loop
+        self._run = run
         self.url = emulator.url
         self.port = emulator.port
 
@@ -34,14 +29,12 @@ class RunningEmulator:
         async def read() -> list[EnvironmentInfo]:
             return self._emulator.environments()
 
-        return self._run(read())
+        found: list[EnvironmentInfo] = self._run(read())
+        return found
 
     def logs(self) -> list[str]:
         """As Emulator.logs, and also after the emulator has stopped."""
         return self._emulator.logs()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
 @contextlib.contextmanager
@@ -69,26 +62,5 @@ def emulator_in_thread(
         log=log,
         runtime_client=runtime_client,
     )
-    ready: concurrent.futures.Future[RunningEmulator] = concurrent.futures.Future()
-    leave: concurrent.futures.Future[None] = concurrent.futures.Future()
-
-    async def run() -> None:
-        async with emulator:
-            ready.set_result(RunningEmulator(emulator, asyncio.get_running_loop()))
-            await asyncio.wrap_future(leave)
-
-    def main() -> None:
-        try:
-            asyncio.run(run())
-        except BaseException as error:
-            if ready.done():
-                raise
-            ready.set_exception(error)
-
-    thread = threading.Thread(target=main, name="emulator")
-    thread.start()
-    try:
-        yield ready.result()
-    finally:
-        leave.set_result(None)
-        thread.join()
+    with on_thread(lambda: emulator, name="emulator") as (running, run):
+        yield RunningEmulator(running, run)
