@@ -43,3 +43,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
     key_file: Path = tmp_path_factory.mktemp("keys") / "sealing-keys"
     with on_thread(lambda: local_stack(key_file=key_file), name="stack") as (running, run):
         yield RunningStack(running, run)
+
+
+@pytest.fixture
+def fresh_stack(stack: RunningStack) -> RunningStack:
+    """The shared stack with new environments: what an example tool did to its own memory is forgotten."""
+    stack.restart()
+    return stack

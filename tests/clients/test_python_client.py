@@ -50,6 +50,12 @@ async def play(stack: RunningStack, scenario: Scenario, *, between: Callable[[],
     return result, wire
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forgotten(stack: RunningStack) -> None:
+    """The scenarios find every report and ticket as at a start, whatever ran before."""
+    stack.restart()
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_each_example_tool_completes_over_several_environments(stack: RunningStack, scenario: Scenario) -> None:
     """MCP basic/patterns/mrtr: a retry is independent of the instance that asked."""
@@ -63,14 +69,14 @@ def test_each_example_tool_completes_over_several_environments(stack: RunningSta
 
 
 @pytest.mark.parametrize("name", ["delete accepted", "deploy accepted", "visit planned"])
-def test_a_flow_goes_on_after_every_environment_was_replaced(stack: RunningStack, name: str) -> None:
+def test_a_flow_goes_on_after_every_environment_was_replaced(fresh_stack: RunningStack, name: str) -> None:
     """CASES B.2 25, 27: no flow is lost to a restart between rounds."""
     scenario = next(each for each in SCENARIOS if each.name == name)
-    before = stack.effects()
+    before = fresh_stack.effects()
     # Restarted from another thread: the client's loop must not wait for the stack's.
-    result, wire = asyncio.run(play(stack, scenario, between=stack.restart))
+    result, wire = asyncio.run(play(fresh_stack, scenario, between=fresh_stack.restart))
     assert scenario.text in text(result)
-    assert stack.effects()[len(before) :] == list(scenario.effects)
+    assert fresh_stack.effects()[len(before) :] == list(scenario.effects)
     assert len(set(wire.served_by)) == scenario.rounds
 
 

@@ -20,7 +20,6 @@ from mcp_types import ElicitRequestParams, ElicitRequestURLParams, ElicitResult,
 from infra.local.identity.scripted_browser import forms_of
 from infra.local.on_thread import on_thread
 from infra.local.person import Browser, Intent, ScriptedBrowser, Visited, new_browser
-from infra.local.provider import Fault, HubSettings, Kind
 from infra.local.python_client import signed_in_client
 from infra.local.stack import ROOT, local_stack
 from tests.clients.raw import RawClient, mint
@@ -320,30 +319,6 @@ def test_an_outage_of_the_store_is_503_at_once_and_forms_go_on(trouble: str, tmp
                 assert link(await retry(client, asked)) == link(asked)
 
     with on_thread(lambda: local_stack(key_file=tmp_path / "keys", environments=1), name="outage") as running:
-        asyncio.run(run(RunningStack(*running)))
-
-
-def test_twenty_calls_at_once_never_use_a_refresh_token_twice(tmp_path: Path) -> None:
-    """SECURITY 3, Refresh: a reuse would revoke the whole family. tests/oauth/test_refresh.py counts the refreshes."""
-    settings = HubSettings(access_token_lifetime=30)  # always due: we refresh in the last minute
-
-    async def run(stack: RunningStack) -> None:
-        hub = stack.stack.hub
-        async with raw(stack, mint(stack.stack, "alice")) as client:
-            asked = await ask(client)
-            await asyncio.to_thread(open_in_new, link(asked), ALICE)
-            hub.record.clear()
-            hub.misbehave(Kind.REFRESH, Fault.SLOW, seconds=0.2)
-            results = await asyncio.gather(*(ask(client) for _ in range(20)))
-            refreshes = [each for each in hub.record.at("/token") if each.grant_type == "refresh_token"]
-            # Whoever finds the lock taken uses the token that it holds.
-            assert all("garden-plans" in text(each) for each in results)
-            assert hub.record.refresh_token_reuses == 0
-            assert 1 <= len(refreshes) < 20
-
-    with on_thread(
-        lambda: local_stack(key_file=tmp_path / "keys", environments=4, hub_settings=settings), name="refresh"
-    ) as running:
         asyncio.run(run(RunningStack(*running)))
 
 
