@@ -25,7 +25,7 @@ class ConfigurationError(RoundtripError):
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(["The configuration is incomplete:", *(f"  - {p}" for p in self.problems)]))
+        super().__init__("\n".join(["This cannot work as it is:", *(f"  - {p}" for p in self.problems)]))
 
 
 class Refused(RoundtripError):

@@ -162,16 +162,18 @@ class Server:
         canonical = strict_json.canonical(arguments)
         binding = Binding(self._audience, access_token.principal, request.method, name, canonical)
         token = request.params.get("requestState")
-        first = token is None
         try:
-            past = request_state.begin(now=now, entropy=entropy) if first else self._codec.open(token, binding, now=now)
+            past = (
+                request_state.begin(now=now, entropy=entropy)
+                if token is None
+                else self._codec.open(token, binding, now=now)
+            )
         except RequestStateRefused as error:
             raise request_state.invalid_request_state(error) from None
         current = Round(
             past=past,
             responses=mrtr.read_responses(request.params),
             capabilities=meta.client_capabilities,
-            first=first,
             stateless=tool.stateless,
         )
         facts["round"] = current.number

@@ -12,13 +12,15 @@ An answer counts only if
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from app.protocol import messages, request_state
 from app.protocol.elicitation import KEY
 from app.protocol.jsonrpc import ErrorCode, JSONRPCError
 from app.protocol.request_state import Binding, RequestState, RequestStateCodec
 from app.strict_json import JsonObject
+
+_INPUT_REQUESTS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,11 @@ class StateTooLarge(Exception):
 class Round:
     """One round of a request: the verified past, the responses at hand, and the questions that are open.
 
-    `first` is true when no requestState came with the request. `state` is what an explicit
+    `capabilities` are what the client declared in this very request. `state` is what an explicit
     InputRequired carried here from the round before.
     """
 
-    __slots__ = ("_capabilities", "_past", "_responses", "_stateless", "asked", "first")
+    __slots__ = ("_digests", "_past", "_responses", "_stateless", "asked", "capabilities")
 
     def __init__(
         self,
@@ -50,15 +52,14 @@ class Round:
         past: RequestState,
         responses: Mapping[str, Any],
         capabilities: JsonObject,
-        first: bool,
         stateless: bool = False,
     ) -> None:
         self._past = past
         self._responses = responses
-        self._capabilities = capabilities
+        self.capabilities = capabilities
         self._stateless = stateless
-        self.first = first
         self.asked: dict[str, JsonObject] = {}
+        self._digests: dict[str, str] = {}
 
     @property
     def state(self) -> Any:
@@ -90,15 +91,24 @@ class Round:
         return shown is not None and (request is None or shown == request_state.digest(request))
 
     def ask(self, key: str, request: JsonObject) -> None:
-        """Put a question into the answer to this request. Raises JSONRPCError (-32021) when the client
-        cannot show it, and ValueError for a key that clients or gateways may not carry.
+        """Put a question into the answer to this request.
+
+        Raises ValueError for a key that clients or gateways may not carry, and for what is no input request,
+        and TypeError for what is no JSON.
         """
         if not KEY.match(key):
             raise ValueError(f"The question key {key!r} must be 1 to 64 of A-Z a-z 0-9 _ -: rename it")
-        missing = messages.missing_capability(request["method"], request.get("params", {}), self._capabilities)
-        if missing is not None:
-            raise messages.capability_error(missing)
+        if request.get("method") not in _INPUT_REQUESTS:
+            raise ValueError(f"The method of the question {key!r} must be one of {', '.join(_INPUT_REQUESTS)}")
+        self._digests[key] = request_state.digest(request)
         self.asked[key] = request
+
+    def can_show(self, request: JsonObject) -> bool:
+        """Whether the client declared, in this very request, what it takes to show a question."""
+        return self._missing(request) is None
+
+    def _missing(self, request: JsonObject) -> JsonObject | None:
+        return messages.missing_capability(request["method"], request.get("params", {}), self.capabilities)
 
     def input_required(
         self,
@@ -113,8 +123,15 @@ class Round:
 
         `notes` puts a sentence before a question's message (what was wrong with the last answer); the
         seal keeps the question without it, so that the tool finds its own question again.
-        Raises RoundsExceeded and StateTooLarge.
+        Raises RoundsExceeded and StateTooLarge, and JSONRPCError (-32021) naming every capability that the
+        client lacks for one of the questions: after the tool, whose own `except` must not swallow it.
         """
+        missing: JsonObject = {}
+        for request in self.asked.values():
+            for capability, modes in (self._missing(request) or {}).items():
+                missing.setdefault(capability, {}).update(modes)
+        if missing:
+            raise messages.capability_error(missing)
         if self._past.rounds >= codec.max_rounds:
             raise RoundsExceeded(codec.max_rounds)
         kept = {key: each for key, each in self._past.answers.items() if key not in self.asked}
@@ -122,7 +139,7 @@ class Round:
             if key in self._past.questions and key not in self.asked:
                 kept.setdefault(key, response)
         questions = {key: self._past.questions[key] for key in kept if key in self._past.questions}
-        questions |= {key: request_state.digest(request) for key, request in self.asked.items()}
+        questions |= self._digests
         following = replace(self._past, questions=questions, answers=kept, state=state)
         try:
             token = codec.seal(following, binding, now=now)

@@ -124,6 +124,7 @@ class Chromium:
         raise RuntimeError(f"After {MOST_PAGES} pages there is still something to do: {pages}")
 
     def _submit(self, form: Form, added: Mapping[str, str]) -> None:
+        from selenium.common.exceptions import WebDriverException
         from selenium.webdriver.common.by import By
         from selenium.webdriver.support.expected_conditions import staleness_of
         from selenium.webdriver.support.wait import WebDriverWait
@@ -137,7 +138,8 @@ class Chromium:
             else:
                 shown.find_element(By.NAME, name).send_keys(value)
         shown.find_element(By.CSS_SELECTOR, button).click()
-        wait = WebDriverWait(self.driver, 15)
+        # Between two pages the driver finds no page at all, and says so in several ways.
+        wait = WebDriverWait(self.driver, 15, ignored_exceptions=[WebDriverException])
         wait.until(staleness_of(page))
         wait.until(lambda driver: driver.execute_script("return document.readyState") == "complete")
 
