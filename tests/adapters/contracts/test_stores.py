@@ -1,4 +1,4 @@
-"""The contracts, against memory, a single Valkey, and Valkey in cluster mode."""
+"""The contracts, against memory, a single Valkey, Redis where it is installed, and Valkey in cluster mode."""
 
 from collections.abc import Callable, Iterator
 
@@ -43,6 +43,14 @@ class OnSingle:
         return single.advance
 
 
+class OnRedisServer:
+    """What runs on a single Valkey, on Redis."""
+
+    @pytest.fixture
+    def single(self, redis_server: Server) -> Server:
+        return redis_server
+
+
 class OnCluster:
     @pytest.fixture
     def advance(self, cluster: Server) -> Callable[[float], None]:
@@ -75,6 +83,14 @@ class TestRedisVaultStore(OnSingle, VaultStoreContract):
         connection = connect(single.url)
         yield RedisVaultStore(connection)
         connection.close()
+
+
+class TestFlowStoreOnRedis(OnRedisServer, TestRedisFlowStore):
+    pass
+
+
+class TestVaultStoreOnRedis(OnRedisServer, TestRedisVaultStore):
+    pass
 
 
 class TestRedisFlowStoreInClusterMode(OnCluster, FlowStoreContract):

@@ -1,7 +1,10 @@
-"""Real servers for the tests: a single Valkey and one in cluster mode, on free loopback ports."""
+"""Real servers for the tests: a single Valkey, Redis, and a Valkey in cluster mode, on free loopback ports."""
 
 import os
+import shutil
 import signal
+import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,12 +19,41 @@ def _plain_client(port: int) -> Any:
     return redis.Redis(port=port, decode_responses=True)
 
 
+class RedisServer:
+    """Debian's redis-server behind the interface of ValkeyServer."""
+
+    def __init__(self, port: int = 0) -> None:
+        with socket.create_server(("127.0.0.1", port)) as free:
+            self.port: int = free.getsockname()[1]
+        self._process: subprocess.Popen[bytes]
+
+    def start(self) -> None:
+        command = ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--appendonly", "no"]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        with _plain_client(self.port) as client:
+            while True:
+                try:
+                    client.ping()
+                    return
+                except redis.ConnectionError:
+                    assert self.is_running(), "redis-server ended"
+                    time.sleep(0.01)
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+
 class Server:
     """One running server, and a plain client to look inside it."""
 
-    def __init__(self, *, cluster: bool = False) -> None:
+    def __init__(self, *, cluster: bool = False, program: str = "valkey") -> None:
         self.cluster = cluster
-        self._server = ValkeyServer(config={"cluster-enabled": "yes" if cluster else "no"})
+        config = {"cluster-enabled": "yes" if cluster else "no"}
+        self._server: Any = RedisServer() if program == "redis" else ValkeyServer(config=config)
         self._server.start()
         self.admin = _plain_client(self._server.port)
         if cluster:
@@ -72,7 +104,7 @@ class Server:
         """Stop, and start empty on the same port."""
         port = self._server.port
         self._server.stop()
-        self._server = ValkeyServer(port=port)
+        self._server = type(self._server)(port=port)
         self._server.start()
 
     def stop(self) -> None:
@@ -82,9 +114,9 @@ class Server:
 
 
 @contextmanager
-def running(*, cluster: bool = False) -> Iterator[Server]:
+def running(*, cluster: bool = False, program: str = "valkey") -> Iterator[Server]:
     """A server of one's own, for tests that hurt it."""
-    server = Server(cluster=cluster)
+    server = Server(cluster=cluster, program=program)
     try:
         yield server
     finally:
@@ -94,6 +126,14 @@ def running(*, cluster: bool = False) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def shared_single() -> Iterator[Server]:
     with running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared_redis() -> Iterator[Server]:
+    if shutil.which("redis-server") is None:
+        pytest.skip("NO REDIS: these tests ran on Valkey only. Debian: apt-get install redis-server")
+    with running(program="redis") as server:
         yield server
 
 
@@ -108,6 +148,13 @@ def single(shared_single: Server) -> Server:
     """A single server with nothing in it."""
     shared_single.empty()
     return shared_single
+
+
+@pytest.fixture
+def redis_server(shared_redis: Server) -> Server:
+    """A single Redis, the program and not the fork, with nothing in it."""
+    shared_redis.empty()
+    return shared_redis
 
 
 @pytest.fixture
