@@ -85,9 +85,12 @@ async def signed_in_client(
     )
     auth = OAuthClientProvider(mcp_url, metadata, _Memory(), redirect_handler=login.open, callback_handler=login.result)
 
+    one_at_a_time = asyncio.Lock()
+
     async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-        # In a thread: a person, or a browser, takes its time.
-        return await asyncio.to_thread(answer, params)
+        # In a thread, since a person or a browser takes its time; one question after the other, in their order.
+        async with one_at_a_time:
+            return await asyncio.to_thread(answer, params)
 
     hooks: dict[str, list[Any]] = {"response": [on_response]} if on_response else {}
     async with (
