@@ -6,17 +6,17 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from infra.local.identity.authorization_server import AuthorizationServer
 from infra.local.identity.browser_endpoints import BrowserEndpoints
 from infra.local.identity.client_endpoints import ClientEndpoints
 from infra.local.identity.pages import Pages, Refusal
+from infra.local.identity.response_headers import ResponseHeaders
 from infra.local.identity.settings import IdentitySettings
 
 _HEADERS: Final = {
@@ -56,7 +56,7 @@ def app_for(server: AuthorizationServer, *, request_log: list[str] | None = None
 def _middleware(issuer: str, request_log: list[str]) -> Sequence[Middleware]:
     return [
         Middleware(_RequestLog, log=request_log),
-        Middleware(_ResponseHeaders),
+        Middleware(ResponseHeaders, headers=_HEADERS),
         # A page whose name was rebound to 127.0.0.1 could otherwise sign itself in: there are no passwords.
         Middleware(TrustedHostMiddleware, allowed_hosts=[urlsplit(issuer).hostname or ""], www_redirect=False),
     ]
@@ -73,20 +73,3 @@ class _RequestLog:
         if scope["type"] == "http":
             self._log.append(f"{scope['method']} {scope['path']}")
         await self._app(scope, receive, send)
-
-
-class _ResponseHeaders:
-    """Sets what the endpoint did not set itself."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)

@@ -1,6 +1,5 @@
 """The endpoints that programs call: metadata, keys, registration, token, revocation, userinfo."""
 
-import base64
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -15,6 +14,7 @@ from starlette.routing import Route
 
 from infra.local.identity import metadata
 from infra.local.identity.authorization_server import AuthorizationServer
+from infra.local.identity.basic_credentials import check_basic_credentials
 from infra.local.identity.client_document_fetcher import DocumentUnavailable
 from infra.local.identity.forms import read_form
 from infra.local.identity.oauth_messages import Answer, OAuthRequest, RegistrationRequest
@@ -80,7 +80,7 @@ class ClientEndpoints:
         return _json(self._server.userinfo(oauth_request))
 
     async def _oauth_request(self, request: Request) -> OAuthRequest:
-        _check_basic_credentials(request.headers.get("authorization", ""))
+        check_basic_credentials(request.headers.get("authorization", ""))
         form = await read_form(request)
         oauth_request = OAuthRequest("POST", self._url(request), headers=request.headers, parameters=form)
         # RFC 6749 §3.2; a repeated resource is for RFC 8707 to judge.
@@ -96,19 +96,6 @@ class ClientEndpoints:
     def _url(self, request: Request) -> str:
         # Never from the Host header.
         return self._server.settings.issuer + request.url.path
-
-
-def _check_basic_credentials(authorization: str) -> None:
-    """Authlib decodes the credentials without a guard and would raise UnicodeDecodeError."""
-    scheme, _, credentials = authorization.partition(" ")
-    if scheme.lower() != "basic":
-        return
-    try:
-        base64.b64decode(credentials).decode("utf-8")
-    except ValueError:
-        raise InvalidClientError(
-            status_code=401, description="The Basic credentials are not Base64 of UTF-8: see RFC 7617"
-        ) from None
 
 
 def _route(path: str, endpoint: Callable[[Request], Awaitable[Response]], methods: list[str]) -> Route:

@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infra.local.identity.pages import Refusal
+from infra.local.identity.response_headers import ResponseHeaders
 from infra.local.provider.authorization_server import HubServer
 from infra.local.provider.browser_endpoints import BrowserEndpoints
 from infra.local.provider.control_endpoints import ControlEndpoints
@@ -58,7 +59,7 @@ def _middleware(server: HubServer) -> Sequence[Middleware]:
     host = urlsplit(server.settings.issuer).hostname or ""
     return [
         Middleware(_Recording, record=server.record),
-        Middleware(_ResponseHeaders),
+        Middleware(ResponseHeaders, headers=_HEADERS),
         # A page whose name was rebound to 127.0.0.1 could otherwise sign itself in: there are no passwords.
         Middleware(TrustedHostMiddleware, allowed_hosts=[host], www_redirect=False),
     ]
@@ -98,20 +99,3 @@ class _Recording:
             note()
         await self._app(scope, receive_and_note, send)
         note()
-
-
-class _ResponseHeaders:
-    """Sets what the endpoint did not set itself."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)

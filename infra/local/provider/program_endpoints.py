@@ -1,15 +1,15 @@
 """The endpoints that programs call: metadata, token, revocation, and the protected API."""
 
-import base64
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from authlib.oauth2 import OAuth2Error
-from authlib.oauth2.rfc6749 import InvalidClientError, InvalidRequestError
+from authlib.oauth2.rfc6749 import InvalidRequestError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from infra.local.identity.basic_credentials import check_basic_credentials
 from infra.local.identity.forms import read_form
 from infra.local.identity.ledger import IssuedToken
 from infra.local.identity.oauth_messages import Answer, OAuthRequest
@@ -87,7 +87,7 @@ class ProgramEndpoints:
         return OAuthRequest("GET", self._url(request), headers=request.headers, parameters=[])
 
     async def _oauth_request(self, request: Request) -> OAuthRequest:
-        _check_basic_credentials(request.headers.get("authorization", ""))
+        check_basic_credentials(request.headers.get("authorization", ""))
         form = await read_form(request)
         oauth_request = OAuthRequest("POST", self._url(request), headers=request.headers, parameters=form)
         # RFC 6749 §3.2; more than one resource is RFC 8707's, and nothing to Local Hub.
@@ -98,19 +98,6 @@ class ProgramEndpoints:
     def _url(self, request: Request) -> str:
         # Never from the Host header.
         return self._server.settings.issuer + request.url.path
-
-
-def _check_basic_credentials(authorization: str) -> None:
-    """Authlib decodes the credentials without a guard and would raise UnicodeDecodeError."""
-    scheme, _, credentials = authorization.partition(" ")
-    if scheme.lower() != "basic":
-        return
-    try:
-        base64.b64decode(credentials).decode("utf-8")
-    except ValueError:
-        raise InvalidClientError(
-            status_code=401, description="The Basic credentials are not Base64 of UTF-8: see RFC 7617"
-        ) from None
 
 
 def _error(error: OAuth2Error) -> Answer:
