@@ -65,10 +65,11 @@ class StreamableHttp:
         try:
             access_token = self._resource_server.authenticate(request, now=now)
             facts["client_id"] = access_token.principal.client_id
-            refusal = _refuse_media_types(request.headers)
+            accepted = _accepted(request.headers)
+            refusal = _refuse_media_types(request.headers, accepted)
             if refusal is not None:
                 return _plain(*refusal, facts | {"outcome": "refused", "reason": refusal[1]})
-            return self._exchange(request, access_token, facts, now=int(now), entropy=entropy)
+            return self._exchange(request, access_token, accepted, facts, now=int(now), entropy=entropy)
         except (AuthorizationError, Unavailable) as error:
             response = self._resource_server.challenge(error)
             return HttpResponse(
@@ -82,6 +83,7 @@ class StreamableHttp:
         self,
         request: HttpRequest,
         access_token: AccessToken,
+        accepted: frozenset[str],
         facts: dict[str, Any],
         *,
         now: int,
@@ -105,7 +107,7 @@ class StreamableHttp:
             if meta.protocol_version not in messages.SUPPORTED_VERSIONS:
                 raise messages.version_error(meta.protocol_version)
             result = self._server.dispatch(parsed, meta, access_token, now=now, entropy=entropy, facts=facts)
-            return _encoded(200, jsonrpc.result_response(parsed.id, result), request.headers, facts)
+            return _encoded(200, jsonrpc.result_response(parsed.id, result), accepted, facts)
         except JSONRPCError as error:
             facts |= {"outcome": "refused", "code": int(error.code), "reason": error.reason}
             refusal = error
@@ -116,7 +118,7 @@ class StreamableHttp:
             _log.exception("Request %s crashed", request.request_id)
             refusal = JSONRPCError(ErrorCode.INTERNAL_ERROR, "Internal error: the server's log has the reason")
             facts |= {"outcome": "crashed", "code": int(refusal.code), "reason": type(error).__name__}
-        return _encoded(HTTP_STATUS[refusal.code], jsonrpc.error_response(request_id, refusal), request.headers, facts)
+        return _encoded(HTTP_STATUS[refusal.code], jsonrpc.error_response(request_id, refusal), accepted, facts)
 
 
 def _read_meta(request: Request) -> RequestMeta:
@@ -176,7 +178,7 @@ def _mismatch(what: str) -> JSONRPCError:
     return JSONRPCError(ErrorCode.HEADER_MISMATCH, f"Header mismatch: {what}")
 
 
-def _refuse_media_types(headers: Mapping[str, str]) -> tuple[int, str] | None:
+def _refuse_media_types(headers: Mapping[str, str], accepted: frozenset[str]) -> tuple[int, str] | None:
     media_type, *parameters = (part.strip().lower() for part in headers.get("content-type", "").split(";"))
     if media_type != _JSON:
         return 415, f"Content-Type must be {_JSON}"
@@ -185,7 +187,7 @@ def _refuse_media_types(headers: Mapping[str, str]) -> tuple[int, str] | None:
             return 415, "The charset must be UTF-8"
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         return 415, "Content-Encoding is not supported: send the body as it is"
-    if not _accepted(headers):
+    if not accepted:
         return 406, f"Accept must list {_JSON} and {_SSE}"
     return None
 
@@ -209,8 +211,8 @@ def _accepted(headers: Mapping[str, str]) -> frozenset[str]:
     return frozenset(filter(takes, (_JSON, _SSE)))
 
 
-def _encoded(status: int, body: bytes, headers: Mapping[str, str], facts: Mapping[str, Any]) -> HttpResponse:
-    if _JSON in _accepted(headers):
+def _encoded(status: int, body: bytes, accepted: frozenset[str], facts: Mapping[str, Any]) -> HttpResponse:
+    if _JSON in accepted:
         return HttpResponse(status, {**_NO_STORE, "content-type": _JSON}, body, facts)
     # The client takes an event stream only: one finished event is one.
     event = b"event: message\ndata: " + body + b"\n\n"

@@ -34,12 +34,14 @@ def connections(environment: Mapping[str, str], settings: Settings) -> Callable[
     Raises ConfigurationError at once for a configuration that cannot work.
     """
     configured = ConnectionSettings.read(environment, settings)
-    if configured is None:
-        return None
+    return None if configured is None else connections_on(open_stores(configured), configured)
+
+
+def connections_on(stores: Stores, configured: ConnectionSettings) -> Callable[[], Connections]:
+    """What builds the connections on stores that other services may share."""
 
     @cache
     def opened() -> Connections:
-        stores = open_stores(configured)
         return Connections(
             stores.flows,
             stores.vault,

@@ -19,28 +19,35 @@ from app.oauth.id_token import IdTokenRules
 from app.oauth.server_metadata import MetadataCache
 from app.oauth.sessions import Sessions
 from app.oauth.sign_in import Identification, OpenIdConnect, PlainOAuth, SignIn, SignInClient
+from app.ports import DocumentSource
 from app.principal import AccessToken
 from app.protocol.dispatch import Tool
 from app.settings import Settings
 from app.strict_json import JsonObject
 from app.web import create_app
 from app.web.browser_pages import BrowserPages
-from app.wiring import mcp
-from app.wiring.connections import open_stores
+from app.wiring.connections import Stores, connections_on, open_stores
+from app.wiring.mcp import McpFunction
 
 
 def build(environment: Mapping[str, str], tools: Iterable[Tool]) -> FastAPI:
     """The web application of a deployment. Raises ConfigurationError, so that a broken one does not start."""
     settings = Settings.read(environment)
     configured = ConnectionSettings.read(environment, settings)
-    pages = None if configured is None else browser_pages(settings, configured)
-    return create_app(mcp.build(environment, tools), log_request, pages)
+    documents = HttpDocumentSource()
+    if configured is None:
+        return create_app(McpFunction(settings, tools, documents).respond, log_request)
+    stores = open_stores(configured)
+    function = McpFunction(settings, tools, documents, connections=connections_on(stores, configured))
+    pages = browser_pages(settings, configured, stores, documents, function.keys)
+    return create_app(function.respond, log_request, pages)
 
 
-def browser_pages(settings: Settings, configured: ConnectionSettings) -> BrowserPages:
-    """The pages of URL mode, signed in to at the MCP authorization server."""
-    stores, documents, tokens = open_stores(configured), HttpDocumentSource(), HttpTokenEndpoint()
-    keys = Jwks(documents, issuer=settings.issuer, jwks_url=settings.jwks_url)
+def browser_pages(
+    settings: Settings, configured: ConnectionSettings, stores: Stores, documents: DocumentSource, keys: Jwks
+) -> BrowserPages:
+    """The pages of URL mode, signed in to at the MCP authorization server. `keys` are the ones of access tokens."""
+    tokens = HttpTokenEndpoint()
     return BrowserPages(
         base_url=configured.base_url,
         server_name=settings.server_name,
