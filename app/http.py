@@ -11,7 +11,8 @@ class HttpRequest:
 
     `headers` has lower-case names; a repeated header is joined with "," as HTTP API does, so that
     a duplicate never hides behind its first value. `path` is decoded once and has no stage in it.
-    `request_id` is the front door's own id, for the log.
+    `request_id` is the front door's own id, for the log. `deadline` is when it kills this invocation, in
+    seconds since the epoch, where it does.
     """
 
     method: str
@@ -20,6 +21,7 @@ class HttpRequest:
     body: bytes = b""
     query: str = ""
     request_id: str = ""
+    deadline: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,15 @@ class HttpResponse:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEndpointReply:
+    """What a provider answered, whatever its status. `content_type` is the header as it came, or ""."""
+
+    status: int
+    content_type: str
+    body: bytes = field(repr=False)
 
 
 def join_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from app.http import HttpRequest, HttpResponse
+from app.http import HttpRequest, HttpResponse, TokenEndpointReply
 from app.principal import AccessToken
 
 
@@ -31,15 +31,6 @@ class DocumentSource(Protocol):
         Raises Unavailable for anything else.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class TokenEndpointReply:
-    """What a provider answered, whatever its status. `content_type` is the header as it came, or ""."""
-
-    status: int
-    content_type: str
-    body: bytes = field(repr=False)
 
 
 class TokenEndpoint(Protocol):
@@ -202,4 +193,77 @@ class VaultStore(Protocol):
 
     def unpoint(self, user: str, slot: str, flow_id: str) -> None:
         """Empty a slot, if it points to this flow."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """That somebody has begun an effect, and its result once there is one.
+
+    `request` is a blind digest of what was asked for, `owner` a nonce of whoever runs it, until `lease_until`.
+    """
+
+    request: str
+    owner: str
+    lease_until: int
+    sealed_result: str | None = field(default=None, repr=False)
+
+
+class OnceStore(Protocol):
+    """Keeps marks under blind names, each for a limited time. Raises Unavailable."""
+
+    def claim(self, name: str, mark: Mark, *, lifetime: int) -> Mark:
+        """Write a mark for `lifetime` seconds if there is none: of many callers one does.
+
+        Returns the mark that stands then: the given one, or the one that was there.
+        """
+        ...
+
+    def record(self, name: str, mark: Mark, *, lifetime: int) -> bool:
+        """Write a mark with its result, unless one of another owner stands. The first result stays.
+
+        A mark that is there keeps its lifetime; one that was lost is written anew. False: another owner's stands.
+        """
+        ...
+
+    def release(self, name: str, owner: str) -> None:
+        """Remove this owner's mark, if it has no result."""
+        ...
+
+
+class ApprovalStore(Protocol):
+    """Keeps what users allowed, sealed, under blind names of users and of what was allowed. Raises Unavailable."""
+
+    def keep(
+        self, user: str, name: str, sealed: str, *, asked_at: int, expires_at: int, limit: int, now: float
+    ) -> bool:
+        """Write a record until `expires_at`, in place of any that is there.
+
+        False leaves everything as it is: the name was withdrawn at `asked_at` or later, or the user has
+        `limit` other live records.
+        """
+        ...
+
+    def look(self, user: str, name: str) -> str | None:
+        """A record, or None when there is none or it was withdrawn. It may have expired."""
+        ...
+
+    def entries(self, user: str) -> Mapping[str, str]:
+        """Every record of a user, by name. Some may have expired."""
+        ...
+
+    def withdraw(self, user: str, name: str, *, at: int, until: int) -> bool:
+        """Delete a record, and remember until `until` that it was withdrawn `at` this time. False: there was none."""
+        ...
+
+
+class RateLimits(Protocol):
+    """Counts under blind names, in sliding windows. Raises Unavailable."""
+
+    def take(self, name: str, nonce: str, *, count: int, seconds: int, now: float) -> float | None:
+        """Count one at `now`, if fewer than `count` were counted in the `seconds` before. None: it is counted.
+
+        Otherwise nothing is counted, and the answer is when the oldest one leaves the window. The same
+        `nonce` counts once.
+        """
         ...

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from app.errors import Unavailable
-from app.ports import TokenEndpointReply
+from app.http import TokenEndpointReply
 
 if TYPE_CHECKING:
     from httpcore2 import Response

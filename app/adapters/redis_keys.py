@@ -11,16 +11,22 @@
     mcp:lock:{U}:entry      nonce of whoever refreshes the entry                        10         redis_vault
     mcp:sess:{S}            sealed browser session                                      1800       redis_sessions
     mcp:login:{S}           sealed login attempt, read once and deleted                 300        redis_sessions
+    mcp:once:{N}            hash: request (H), owner (nonce), lease; result   sealed    the state  redis_once
+                                                                                        + 60
+    mcp:yes:{U}             hash: N -> expires:withdrawn:sealed approval                the last   redis_approvals
+    mcp:rate:{N}            sorted set: nonce -> time           clear                   window     redis_limits
 
     F = SHA-256("flow" || handle)         S = SHA-256 of another random secret
     U = H(issuer|subject)                 H = HMAC-SHA256 under the pepper (app.sealing.BlindIndex)
+    N = H(flow id|step), H(client|tool|arguments), H(kind|principal)
 
 `entry` ("provider:github", "secret:stripe_key") is in clear: it tells what this server can connect to, and
 nobody's name. Sealed values are bound to their key, so that a value moved elsewhere does not open.
 
 The braces are hash tags: what one user has is in one slot of a cluster, and each script touches one slot.
-No key is found by SCAN; to forget a user, delete `mcp:vault:{U}` and `mcp:ix:{U}`. The policy must be
-`noeviction`: an evicted vault disconnects its user. What else is evicted costs a question asked twice.
+No key is found by SCAN; to forget a user, delete `mcp:vault:{U}`, `mcp:ix:{U}` and `mcp:yes:{U}`. The policy must
+be `noeviction`: an evicted mark lets an effect happen twice, an evicted vault disconnects its user. What else is
+evicted costs a question asked twice.
 """
 
 
@@ -38,3 +44,15 @@ def vault(user: str) -> str:
 
 def lock(user: str, entry: str) -> str:
     return f"mcp:lock:{{{user}}}:{entry}"
+
+
+def once(name: str) -> str:
+    return f"mcp:once:{{{name}}}"
+
+
+def approvals(user: str) -> str:
+    return f"mcp:yes:{{{user}}}"
+
+
+def rate(name: str) -> str:
+    return f"mcp:rate:{{{name}}}"

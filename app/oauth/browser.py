@@ -26,7 +26,7 @@ from app.oauth.token_response import NoTokens, Tokens
 from app.oauth.vault import GRANTS, TYPED, Grant, Held, Record, Secret, Vault, approve
 from app.ports import FlowStore, TokenEndpoint, VaultStore
 from app.principal import User
-from app.sealing import Keyring
+from app.sealing import SealingKeys
 
 MAX_SECRET: Final = 4096
 _MAX_SECRET_AS_JSON: Final = 12_000
@@ -127,7 +127,7 @@ class BrowserFlow:
         vault_store: VaultStore,
         endpoint: TokenEndpoint,
         *,
-        keyring: Keyring,
+        keyring: SealingKeys,
         providers: Mapping[str, Provider],
         base_url: str,
         draw: Callable[[], str] = handles.draw,

@@ -26,7 +26,7 @@ from app.oauth.refresh import Refresher, is_usable
 from app.oauth.vault import GRANTS, TYPED, Grant, Held, Record, Secret, Vault, is_approved
 from app.ports import FlowPointer, FlowStore, TokenEndpoint, VaultStore
 from app.principal import Principal, User
-from app.sealing import Keyring
+from app.sealing import SealingKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Ended:
 
 
 Response: TypeAlias = Literal["accept", "decline", "cancel"]
+MayStart: TypeAlias = Callable[[Principal, float], int | None]
 
 _REPORTED_ONCE: Final = frozenset((Status.DENIED, Status.DECLINED, Status.FAILED_FINAL))
 
@@ -70,7 +71,8 @@ class Connections:
 
     `response` is the action of the verified answer to the URL question of an earlier round, or None.
     "accept" means that the user agreed to open the URL, never that they are done (client/elicitation).
-    `base_url` is where our pages are; `draw` gives 43 fresh random characters.
+    `base_url` is where our pages are; `draw` gives 43 fresh random characters; `may_start` says after how many
+    seconds a principal may have another link, or None for now.
     """
 
     def __init__(
@@ -79,10 +81,11 @@ class Connections:
         vault_store: VaultStore,
         endpoint: TokenEndpoint,
         *,
-        keyring: Keyring,
+        keyring: SealingKeys,
         providers: Mapping[str, Provider],
         base_url: str,
         draw: Callable[[], str] = handles.draw,
+        may_start: MayStart = lambda principal, now: None,
     ) -> None:
         names = Names(keyring)
         self._vault = Vault(vault_store, keyring, names, draw)
@@ -91,6 +94,7 @@ class Connections:
         self._endpoint = endpoint
         self._providers = providers
         self._base_url = base_url
+        self._may_start = may_start
 
     def connect(
         self, principal: Principal, provider_name: str, *, scopes: Sequence[str], response: Response | None, now: float
@@ -169,6 +173,9 @@ class Connections:
                 "denied",
                 f"After {what}, these scopes were not granted: {missing}. Go on without them, or ask the user.",
             )
+        wait = self._may_start(terms.principal, now)
+        if wait is not None:
+            return Ended("failed", f"Too many links were made. Try again in {wait} seconds, before {what}.")
         wider = replace(terms, scopes=terms.scopes | _kept_scopes(standing, terms, held.record))
         handle = self._flows.start(wider, replaces=pointer, now=now)
         if isinstance(handle, TooManyFlows):

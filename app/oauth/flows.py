@@ -16,7 +16,7 @@ from app.oauth.flow import Event, Status
 from app.oauth.handles import Names
 from app.ports import Elsewhere, FlowPointer, FlowStore, Gone, Mismatch, Moved, VaultStore
 from app.principal import Principal, User
-from app.sealing import Keyring, Purpose, Seal
+from app.sealing import Purpose, Seal, SealingKeys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Flows:
     """All flows. Raises Unavailable while the store is down."""
 
     def __init__(
-        self, flows: FlowStore, pointers: VaultStore, keyring: Keyring, names: Names, draw: Callable[[], str]
+        self, flows: FlowStore, pointers: VaultStore, keyring: SealingKeys, names: Names, draw: Callable[[], str]
     ) -> None:
         self._flows = flows
         self._pointers = pointers

@@ -11,7 +11,7 @@ from base64 import urlsafe_b64encode
 from typing import Final
 
 from app.principal import User
-from app.sealing import BlindIndex, Keyring, Purpose
+from app.sealing import BlindIndex, Purpose, SealingKeys
 
 _RANDOM: Final = r"[A-Za-z0-9_-]{43}"
 _HANDLE = re.compile(_RANDOM + r"\Z", re.ASCII)
@@ -54,7 +54,7 @@ class Names:
 
     __slots__ = ("_index",)
 
-    def __init__(self, keyring: Keyring) -> None:
+    def __init__(self, keyring: SealingKeys) -> None:
         self._index = BlindIndex(keyring, Purpose.VAULT)
 
     def user(self, user: User) -> str:

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from app.errors import SealRefused
 from app.principal import User
-from app.sealing import Keyring, Purpose, Seal, length_prefixed
+from app.sealing import Purpose, Seal, SealingKeys, length_prefixed
 
 LIFETIME: Final = 1800
 """Seconds from the sign-in to the end, whatever the user does."""
@@ -65,7 +65,7 @@ class Session:
 class Sessions:
     """Starts, finds and ends sessions. Every method raises Unavailable while the store is down."""
 
-    def __init__(self, store: SessionStore, keyring: Keyring) -> None:
+    def __init__(self, store: SessionStore, keyring: SealingKeys) -> None:
         self._store = store
         self._seal = Seal(keyring, Purpose.SESSION)
 

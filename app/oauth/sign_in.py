@@ -33,7 +33,7 @@ from app.oauth.provider import ClientAuthentication, Provider
 from app.oauth.server_metadata import MetadataCache, ServerMetadata
 from app.ports import TokenEndpoint
 from app.principal import AccessToken, User
-from app.sealing import Keyring, Purpose, Seal, length_prefixed
+from app.sealing import Purpose, Seal, SealingKeys, length_prefixed
 from app.strict_json import JsonObject, NotStrictJson
 
 LIFETIME: Final = 300
@@ -186,7 +186,7 @@ class SignIn:
         tokens: TokenEndpoint,
         identification: Identification,
         logins: LoginStore,
-        keyring: Keyring,
+        keyring: SealingKeys,
         random_text: Callable[[], str],
     ) -> None:
         """`random_text` gives 43 characters with 256 fresh random bits: `secrets.token_urlsafe(32)`."""

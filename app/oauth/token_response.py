@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app import strict_json
-from app.ports import TokenEndpointReply
+from app.http import TokenEndpointReply
 
 MAX_TOKEN: Final = 16_384
 MAX_LIFETIME: Final = 100_000_000

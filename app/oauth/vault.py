@@ -5,7 +5,7 @@ not open, and counts as none. Every write is a compare-and-set on a version that
 so that whoever was slow cannot bring back what was deleted, or undo what is newer.
 
 A record is read under any key of the ring and written under the current one; `reseal` moves what is in use
-before an old key leaves. The store's names survive rotation (see `Keyring.pepper`).
+before an old key leaves. The store's names survive rotation (see `SealingKeys.pepper`).
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from app.errors import SealRefused, Unavailable
 from app.oauth.handles import Names
 from app.ports import FlowPointer, LockHeld, VaultEntry, VaultStore
 from app.principal import User
-from app.sealing import Keyring, Purpose, Seal
+from app.sealing import Purpose, Seal, SealingKeys
 
 GRANTS: Final = "provider:"
 TYPED: Final = "secret:"
@@ -73,7 +73,7 @@ NOTHING: Final = Held(None, None)
 class Vault:
     """The records of all users, in a store that can read none of them. Raises Unavailable."""
 
-    def __init__(self, store: VaultStore, keyring: Keyring, names: Names, draw: Callable[[], str]) -> None:
+    def __init__(self, store: VaultStore, keyring: SealingKeys, names: Names, draw: Callable[[], str]) -> None:
         self._store = store
         self._seal = Seal(keyring, Purpose.VAULT)
         self._names = names

@@ -13,7 +13,7 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from app.ports import TokenEndpointReply
+from app.http import TokenEndpointReply
 from tests.browser.driving import click, complaints, heading
 from tests.web.world import ALICE, BOB, ORIGIN, World
 

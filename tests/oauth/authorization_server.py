@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from app.errors import InvalidToken, Unavailable
+from app.http import TokenEndpointReply
 from app.oauth import pkce
-from app.ports import TokenEndpointReply
 from app.principal import AccessToken, Principal
 from app.strict_json import JsonObject, canonical
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from app.http import TokenEndpointReply
 from app.oauth.browser import Already, Completed, Denied, Failed, Refused
 from app.oauth.connections import Connected, Ended, Pending
 from app.oauth.flow import MAX_ATTEMPTS
-from app.ports import TokenEndpointReply
 from tests.oauth.world import ACME, ALICE, BOB, OTHER, World, no_answer, reply
 
 DONE = Completed("Acme", "alice@acme.example")

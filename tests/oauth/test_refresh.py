@@ -8,10 +8,10 @@ from itertools import islice
 import pytest
 
 from app.errors import Unavailable
+from app.http import TokenEndpointReply
 from app.oauth.connections import Connected, Ended, Pending
 from app.oauth.refresh import EARLY, JITTER, MINIMUM_LEFT
 from app.oauth.vault import REFRESH_LOCK
-from app.ports import TokenEndpointReply
 from tests.oauth.world import ALICE, World, no_answer, reply
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from app.adapters.memory_sessions import MemoryLogins
 from app.errors import Refused, Unavailable
+from app.http import TokenEndpointReply
 from app.oauth import sign_in
 from app.oauth.id_token import IdTokenRules
 from app.oauth.server_metadata import COOLDOWN, STALE_IF_ERROR, MetadataCache
 from app.oauth.sign_in import Begun, OpenIdConnect, PlainOAuth, SignIn, SignInClient, SignInDenied, SignInRefused
-from app.ports import TokenEndpointReply
 from app.principal import User
 from app.sealing import Key, Keyring
 from tests.oauth.authorization_server import ISSUER, METADATA_URL, TOKEN_URL, AuthorizationServer

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from app.http import TokenEndpointReply
 from app.oauth import token_response
 from app.oauth.token_response import MAX_ACCOUNT, MAX_LIFETIME, NoTokens, Tokens
-from app.ports import TokenEndpointReply
 from tests.oauth.world import reply
 
 NOW = 1_800_000_000.7

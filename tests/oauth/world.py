@@ -9,11 +9,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from app.adapters.memory_store import MemoryFlowStore, MemoryVaultStore
 from app.errors import Unavailable
+from app.http import TokenEndpointReply
 from app.oauth import pkce
 from app.oauth.browser import BrowserFlow, CallbackOutcome, Completed
 from app.oauth.connections import Connected, Connections, Ended, Pending, Response, Stored
 from app.oauth.provider import Provider
-from app.ports import FlowStore, TokenEndpointReply, VaultStore
+from app.ports import FlowStore, VaultStore
 from app.principal import Principal
 from app.sealing import Key, Keyring
 

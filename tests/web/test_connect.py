@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from app.http import TokenEndpointReply
 from app.oauth.connections import Connected, Ended, Pending, Stored
-from app.ports import TokenEndpointReply
 from app.web.connect import NEVER_MATCHED
 from tests.oauth.authorization_server import ISSUER
 from tests.web.world import ALICE, BOB, ORIGIN, PROVIDER_ORIGIN, Browser, World, form_of, heading

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.adapters.memory_sessions import MemoryLogins, MemorySessions
 from app.adapters.memory_store import MemoryFlowStore, MemoryVaultStore
 from app.errors import Unavailable
-from app.http import HttpRequest, HttpResponse
+from app.http import HttpRequest, HttpResponse, TokenEndpointReply
 from app.oauth import pkce
 from app.oauth.browser import BrowserFlow
 from app.oauth.connections import Connected, Connections, Ended, Pending, Stored
@@ -25,7 +25,7 @@ from app.oauth.provider import Provider
 from app.oauth.server_metadata import MetadataCache
 from app.oauth.sessions import Sessions, SessionStore
 from app.oauth.sign_in import LoginStore, OpenIdConnect, SignIn, SignInClient
-from app.ports import FlowStore, TokenEndpointReply, VaultStore
+from app.ports import FlowStore, VaultStore
 from app.principal import Principal
 from app.sealing import Key, Keyring
 from app.strict_json import canonical

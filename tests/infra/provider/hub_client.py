@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from app.adapters.oauth_http import HttpTokenEndpoint
-from app.ports import TokenEndpointReply
+from app.http import TokenEndpointReply
 from infra.local.provider import ConfidentialClient, Hub, ScriptedBrowser
 
 REDIRECT_URI: Final = "http://127.0.0.1:9/oauth/callback/local"

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.errors import Unavailable
-from app.ports import TokenEndpointReply
+from app.http import TokenEndpointReply
 from infra.local.provider import Fault, Hub, Kind
 from tests.infra.provider.hub_client import SOON, HubClient, document, error_of
 
