@@ -22,7 +22,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -53,6 +53,7 @@ class Purpose(StrEnum):
     ONCE = "mcp/once"
     WIDGET = "mcp/widget"
     FALLBACK = "mcp/fallback"
+    LEGACY_CLIENT = "mcp/legacy-client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,28 @@ class Key:
             raise ConfigurationError([f"Sealing key id {self.kid} must be from 1 to 4294967295: renumber it."])
 
 
+class SealingKeys(Protocol):
+    """The keys that open tokens, the one that seals them, and the pepper. A ring that is kept elsewhere may raise
+    Unavailable from each of them, and is asked only when a token is sealed or opened or something is named.
+    """
+
+    @property
+    def current(self) -> Key:
+        """The key that seals."""
+        ...
+
+    def get(self, kid: int) -> Key | None:
+        """The key with this id, looked up and never guessed: there is no trial decryption."""
+        ...
+
+    @property
+    def pepper(self) -> Key:
+        """The key of every `BlindIndex`: it names things in a store, and must outlive rotation."""
+        ...
+
+
 class Keyring:
-    """The keys that open tokens, and the one that seals them.
+    """Sealing keys that are in this process.
 
     Rotate in three deployments: add the new key as retired (every instance can open it), make it
     current, drop the old one when the last token it sealed has expired.
@@ -98,7 +119,7 @@ class Keyring:
             self._by_kid[key.kid] = key
 
     def get(self, kid: int) -> Key | None:
-        """The key with this id, looked up and never guessed: there is no trial decryption."""
+        """The key with this id."""
         return self._by_kid.get(kid)
 
     @property
@@ -130,14 +151,14 @@ class Seal:
 
     __slots__ = ("_keyring", "_purpose")
 
-    def __init__(self, keyring: Keyring, purpose: Purpose) -> None:
+    def __init__(self, keyring: SealingKeys, purpose: Purpose) -> None:
         self._keyring = keyring
         self._purpose = purpose.value.encode()
 
     def seal(self, claims: Mapping[str, Any], *, bound_to: Sequence[bytes]) -> str:
         """Encrypt `claims` (JSON values) so that only `open` with equal `bound_to` gives them back.
 
-        Raises ValueError when the claims are larger than `MAX_CLAIMS`.
+        Raises ValueError when the claims are larger than `MAX_CLAIMS`, and Unavailable without the key.
         """
         # The salt is drawn here, per token: no caller may choose it, and no snapshot may hold it.
         return self._seal(claims, bound_to=bound_to, salt=os.urandom(32))
@@ -154,7 +175,9 @@ class Seal:
         return _PREFIX + urlsafe_b64encode(kid + salt + commitment + sealed).rstrip(b"=").decode()
 
     def open(self, token: object, *, bound_to: Sequence[bytes]) -> dict[str, Any]:
-        """Verify and decrypt a token. Raises SealRefused, with a reason for the log, for anything else."""
+        """Verify and decrypt a token. Raises SealRefused, with a reason for the log, for anything else, and Unavailable
+        when the key cannot be had.
+        """
         if not isinstance(token, str):
             raise SealRefused("shape")
         if len(token) > MAX_TOKEN:
@@ -208,7 +231,7 @@ class BlindIndex:
 
     __slots__ = ("_keyring", "_purpose")
 
-    def __init__(self, keyring: Keyring, purpose: Purpose) -> None:
+    def __init__(self, keyring: SealingKeys, purpose: Purpose) -> None:
         self._keyring = keyring
         self._purpose = purpose.value.encode()
 

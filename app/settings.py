@@ -3,15 +3,15 @@
 import base64
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from app.authorization.resource_server import scope_problems
 from app.errors import ConfigurationError
-from app.sealing import Key, Keyring
+from app.sealing import Key, Keyring, SealingKeys
 
 LOCAL: Final = "local"
 _MAKE_KEY: Final = "python3 -c 'import base64, os; print(\"1:\" + base64.urlsafe_b64encode(os.urandom(32)).decode())'"
@@ -27,6 +27,10 @@ _ORIGIN = re.compile(
     r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?\Z"
 )
 _KEY = re.compile(r"(?P<kid>[0-9]{1,10}):(?P<secret>[A-Za-z0-9_/+-]*={0,2})\Z")
+_KMS_KEY = re.compile(r"arn:[a-z0-9-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+\Z")
+
+WrappedRing: TypeAlias = Callable[[str, str, str], SealingKeys]
+"""Makes the ring that a secret holds (its id), wrapped by a KMS key (ARN), for an app (the encryption context's)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +41,36 @@ class Settings:
     RESOURCE_URL     public URL of the MCP endpoint, the audience of every access token
     ISSUER           issuer identifier of the authorization server
     JWKS_URL         its JWK Set, if its metadata should not be asked
-    SEALING_KEYS     kid:base64url of 32 bytes, comma-separated, the current key first
-    SEALING_KEY_FILE local only: a file with the same text, readable by its owner alone
+    SEALING_SECRET   ARN or name of the secret that holds the key ring, wrapped by KMS (`python -m infra.keys`)
+    KMS_KEY          ARN of the KMS key that wrapped it
+    SEALING_APP      `app` of the encryption context that it was wrapped for: the stack's name
+    SEALING_KEYS     in place of these three: kid:base64url of 32 bytes, comma-separated, the current key first
+    SEALING_PEPPER   with them: kid:base64url of the first key, once there is more than one
+    SEALING_KEY_FILE local only: a file with what SEALING_KEYS would have, readable by its owner alone
     ALLOWED_ORIGINS  web origins that may call from a browser, comma-separated
     REQUIRED_SCOPES  scopes that every request needs, space-separated
     SUBJECT_CLAIM    the claim that names the user, `sub` unless the issuer's `sub` is pairwise per client
     SERVER_NAME      the name that clients show
+    TEXT_FALLBACK    `off` keeps forms from being put to the model as text, for clients that show none
     """
 
     stage: str
     resource_url: str
     issuer: str
     jwks_url: str | None
-    keyring: Keyring
+    keyring: SealingKeys
     allowed_origins: tuple[str, ...]
     required_scopes: tuple[str, ...]
     subject_claim: str
     server_name: str
+    text_fallback: bool
 
     @classmethod
-    def read(cls, environment: Mapping[str, str]) -> "Settings":
-        """Read and check everything. Raises ConfigurationError with every problem and its remedy."""
+    def read(cls, environment: Mapping[str, str], wrapped_ring: WrappedRing | None = None) -> "Settings":
+        """Read and check everything. Raises ConfigurationError with every problem and its remedy.
+
+        Without `wrapped_ring` the keys must be in the environment, or in a file.
+        """
         problems: list[str] = []
 
         def value(name: str, default: str = "") -> str:
@@ -80,7 +93,10 @@ class Settings:
         ]
         scopes = tuple(value("REQUIRED_SCOPES").split())
         problems += [f"MCP_REQUIRED_SCOPES: {problem}" for scope in scopes for problem in scope_problems(scope)]
-        keyring = _keyring(problems, value("SEALING_KEYS"), value("SEALING_KEY_FILE"), stage)
+        text_fallback = value("TEXT_FALLBACK", "on")
+        if text_fallback not in ("on", "off"):
+            problems.append(f"MCP_TEXT_FALLBACK is {text_fallback!r}: set it to on or off.")
+        keyring = _keyring(problems, value, stage, wrapped_ring)
         if problems or keyring is None:
             raise ConfigurationError(problems)
         return cls(
@@ -93,6 +109,7 @@ class Settings:
             required_scopes=scopes,
             subject_claim=value("SUBJECT_CLAIM", "sub"),
             server_name=value("SERVER_NAME", "roundtrip"),
+            text_fallback=text_fallback == "on",
         )
 
 
@@ -115,22 +132,67 @@ def _url(problems: list[str], name: str, text: str, stage: str, example: str, *,
     return ""
 
 
-def _keyring(problems: list[str], keys: str, key_file: str, stage: str) -> Keyring | None:
-    if not keys and key_file:
+def _keyring(
+    problems: list[str], value: Callable[[str], str], stage: str, wrapped_ring: WrappedRing | None
+) -> SealingKeys | None:
+    """The ring of the one source that is set, or None with a problem more."""
+    sources = [f"MCP_{name}" for name in ("SEALING_SECRET", "SEALING_KEYS", "SEALING_KEY_FILE") if value(name)]
+    if len(sources) > 1:
+        # Which of them counts would be a guess, and a wrong one makes this function refuse the others' states.
+        problems.append(f"{' and '.join(sources)} are set: keep the one that has the keys, and empty the rest.")
+        return None
+    if value("SEALING_SECRET"):
+        return _wrapped_keyring(problems, value, wrapped_ring)
+    if value("SEALING_KEY_FILE"):
         if stage != LOCAL:
-            problems.append("MCP_SEALING_KEY_FILE is for MCP_STAGE=local: set MCP_SEALING_KEYS in a deployment.")
+            problems.append("MCP_SEALING_KEY_FILE is for MCP_STAGE=local: set MCP_SEALING_SECRET in a deployment.")
             return None
-        text = _read_key_file(problems, Path(key_file))
-        if text is None:
-            return None
-        keys = text
+        text = _read_key_file(problems, Path(value("SEALING_KEY_FILE")))
+        return None if text is None else _keyring_in_process(problems, text, value("SEALING_PEPPER"))
+    return _keyring_in_process(problems, value("SEALING_KEYS"), value("SEALING_PEPPER"))
+
+
+def _wrapped_keyring(
+    problems: list[str], value: Callable[[str], str], wrapped_ring: WrappedRing | None
+) -> SealingKeys | None:
+    found = len(problems)
+    if wrapped_ring is None:
+        problems.append("MCP_SEALING_SECRET needs KMS, which is not used here: set MCP_SEALING_KEYS.")
+    if not _KMS_KEY.match(value("KMS_KEY")):
+        problems.append(
+            f"MCP_KMS_KEY is {value('KMS_KEY')!r}, and must be the ARN of the KMS key that wrapped the ring in "
+            "MCP_SEALING_SECRET, like arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab."
+        )
+    if not value("SEALING_APP"):
+        problems.append(
+            "MCP_SEALING_APP is not set: set it to the --app that the ring in MCP_SEALING_SECRET was made with, "
+            "which is the stack's name."
+        )
+    if value("SEALING_PEPPER"):
+        problems.append("MCP_SEALING_PEPPER is for MCP_SEALING_KEYS: remove it, the ring in the secret has its own.")
+    if wrapped_ring is None or len(problems) > found:
+        return None
+    return wrapped_ring(value("SEALING_SECRET"), value("KMS_KEY"), value("SEALING_APP"))
+
+
+def _keyring_in_process(problems: list[str], keys: str, pepper: str) -> Keyring | None:
     if not keys:
         # A key made up at start would make every instance refuse the others' states.
-        problems.append(f"MCP_SEALING_KEYS is not set, and every instance needs the same keys. Make one: {_MAKE_KEY}")
+        problems.append(
+            "MCP_SEALING_SECRET is not set, nor MCP_SEALING_KEYS, and every instance needs the same keys. Make a ring "
+            f"with `python -m infra.keys create`, or a key for MCP_SEALING_KEYS: {_MAKE_KEY}"
+        )
         return None
+    first: Key | None = None
+    try:
+        first = read_key(pepper) if pepper else None
+    except ConfigurationError as error:
+        problems += [f"MCP_SEALING_PEPPER: {problem}" for problem in error.problems]
+    except ValueError:
+        problems.append("MCP_SEALING_PEPPER must be kid:base64url, like one entry of MCP_SEALING_KEYS.")
     try:
         ring = [read_key(entry.strip()) for entry in keys.split(",")]
-        return Keyring(current=ring[0], retired=ring[1:])
+        return Keyring(current=ring[0], retired=ring[1:], pepper=first)
     except ConfigurationError as error:
         problems += error.problems
     except ValueError:

@@ -4,12 +4,13 @@ import os
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from app.errors import ConfigurationError
-from app.sealing import Purpose, Seal
+from app.sealing import Key, Purpose, Seal
 from app.settings import Settings
 
 SECRET = bytes(range(200, 232))
@@ -53,7 +54,7 @@ def test_three_variables_are_enough() -> None:
     assert settings.issuer == "https://login.example.com"
     assert settings.jwks_url is None
     assert settings.keyring.current.secret == SECRET
-    assert settings.keyring.retired == ()
+    assert settings.keyring.get(2) is None
     assert settings.allowed_origins == settings.required_scopes == ()
     assert settings.subject_claim == "sub"
     assert settings.server_name == "roundtrip"
@@ -102,7 +103,7 @@ def test_the_environment_is_read_once_and_not_held() -> None:
 def test_every_problem_is_named_at_once() -> None:
     """STYLE 4.13: list all missing settings."""
     told = problems({"MCP_ALLOWED_ORIGINS": "*", "MCP_REQUIRED_SCOPES": 'a"b', "MCP_JWKS_URL": "x"})
-    for name in ("RESOURCE_URL", "ISSUER", "JWKS_URL", "ALLOWED_ORIGINS", "REQUIRED_SCOPES", "SEALING_KEYS"):
+    for name in ("RESOURCE_URL", "ISSUER", "JWKS_URL", "ALLOWED_ORIGINS", "REQUIRED_SCOPES", "SEALING_SECRET"):
         assert sum(f"MCP_{name}" in problem.split()[0] for problem in told) == 1, name
     assert len(told) == 6
 
@@ -112,7 +113,8 @@ def test_every_problem_is_named_at_once() -> None:
 def test_an_empty_value_is_a_missing_one(name: str, value: str) -> None:
     """A template parameter without a value arrives as an empty string."""
     (problem,) = problems(with_(name, value))
-    assert problem.startswith(f"MCP_{name} is not set")
+    told = "MCP_SEALING_SECRET is not set, nor MCP_SEALING_KEYS" if name == "SEALING_KEYS" else f"MCP_{name} is not set"
+    assert problem.startswith(told)
 
 
 URLS = [
@@ -288,7 +290,7 @@ def test_the_first_key_seals_and_the_others_open() -> None:
     """SECURITY 2.6, rotation."""
     before = Settings.read(with_("SEALING_KEYS", spelled(1))).keyring
     after = Settings.read(with_("SEALING_KEYS", f"{spelled(20, OTHER)} , {spelled(1)}")).keyring
-    assert (after.current.kid, [key.kid for key in after.retired]) == (20, [1])
+    assert (after.current.kid, after.get(1)) == (20, before.current)
     token = Seal(before, Purpose.FLOW).seal({"a": 1}, bound_to=())
     assert Seal(after, Purpose.FLOW).open(token, bound_to=()) == {"a": 1}
 
@@ -350,6 +352,117 @@ def test_nothing_prints_a_key() -> None:
             assert part not in text
 
 
+# The pepper
+
+
+def test_the_pepper_names_what_is_stored_while_keys_come_and_go() -> None:
+    """The first key, kept under its own name: connections are found again after every rotation."""
+    before = Settings.read(MINIMAL).keyring
+    rotated = Settings.read({**MINIMAL, "MCP_SEALING_KEYS": spelled(2, OTHER), "MCP_SEALING_PEPPER": KEYS}).keyring
+    assert rotated.pepper.secret == before.pepper.secret
+    assert rotated.get(1) is None
+
+
+@pytest.mark.parametrize("pepper", ["x", "1:AAAA", urlsafe_b64encode(SECRET).decode()])
+def test_a_pepper_that_is_no_key_is_refused_without_showing_it(pepper: str) -> None:
+    """STYLE 4.13 and 4.14."""
+    (problem,) = problems(with_("SEALING_PEPPER", pepper))
+    assert problem.startswith("MCP_SEALING_PEPPER")
+    assert urlsafe_b64encode(SECRET).decode()[:12] not in problem
+
+
+# The ring that KMS wraps
+
+WRAPPED = {
+    **{name: value for name, value in MINIMAL.items() if name != "MCP_SEALING_KEYS"},
+    "MCP_SEALING_SECRET": "arn:aws:secretsmanager:eu-central-1:111122223333:secret:roundtrip-keys-AbCdEf",
+    "MCP_KMS_KEY": "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+    "MCP_SEALING_APP": "roundtrip",
+}
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A ring that says where it is, and is never asked for a key."""
+
+    secret_id: str
+    kms_key: str
+    app: str
+
+    @property
+    def current(self) -> Key:
+        raise AssertionError
+
+    def get(self, kid: int) -> Key | None:
+        raise AssertionError
+
+    @property
+    def pepper(self) -> Key:
+        raise AssertionError
+
+
+def wrapped_problems(**changes: str) -> tuple[str, ...]:
+    environment = {**WRAPPED, **{f"MCP_{name}": value for name, value in changes.items()}}
+    with pytest.raises(ConfigurationError) as refused:
+        Settings.read(environment, Elsewhere)
+    return refused.value.problems
+
+
+def test_a_deployment_says_where_its_ring_is_and_the_root_makes_it() -> None:
+    """Settings know no AWS: what makes the ring is given, and reading them unwraps nothing."""
+    assert Settings.read(WRAPPED, Elsewhere).keyring == Elsewhere(
+        WRAPPED["MCP_SEALING_SECRET"], WRAPPED["MCP_KMS_KEY"], "roundtrip"
+    )
+    assert Settings.read({**WRAPPED, "MCP_SEALING_KEYS": " "}, Elsewhere).keyring.__class__ is Elsewhere
+
+
+def test_what_the_ring_needs_besides_is_named_at_once() -> None:
+    """STYLE 4.13."""
+    found = wrapped_problems(KMS_KEY="alias/keys", SEALING_APP=" ", SEALING_PEPPER=KEYS)
+    assert [problem.split()[0] for problem in found] == ["MCP_KMS_KEY", "MCP_SEALING_APP", "MCP_SEALING_PEPPER"]
+    assert all("MCP_SEALING_SECRET" in problem or "the ring in the secret" in problem for problem in found)
+    (problem,) = problems(WRAPPED)
+    assert problem.startswith("MCP_SEALING_SECRET needs KMS")
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        "1234abcd-12ab-34cd-56ef-1234567890ab",
+        "arn:aws:kms:eu-central-1:111122223333:alias/keys",
+        "arn:aws:kms:eu-central-1:1111:key/1234abcd",
+        "arn:aws:s3:::key/1234abcd",
+        "arn:aws:kms:eu-central-1:111122223333:key/1234abcd x",
+    ],
+)
+def test_the_kms_key_is_named_by_its_arn(arn: str) -> None:
+    """AWS KMS, Decrypt: an alias may come to mean another key, and a policy names keys by their ARN."""
+    (problem,) = wrapped_problems(KMS_KEY=arn)
+    assert problem.startswith(f"MCP_KMS_KEY is {arn!r}, and must be the ARN")
+
+
+@pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
+def test_a_kms_key_may_be_in_any_partition(partition: str) -> None:
+    """Multi-Region keys have ids that begin with mrk-."""
+    arn = f"arn:{partition}:kms:us-gov-west-1:111122223333:key/mrk-1234abcd12ab34cd56ef1234567890ab"
+    assert Settings.read({**WRAPPED, "MCP_KMS_KEY": arn}, Elsewhere).keyring == Elsewhere(
+        WRAPPED["MCP_SEALING_SECRET"], arn, "roundtrip"
+    )
+
+
+def test_two_sources_of_keys_are_one_too_many(tmp_path: Path) -> None:
+    """Which of them counts would be a guess, and a wrong one makes instances refuse each other's states."""
+    file = {"MCP_SEALING_KEY_FILE": str(tmp_path / "keys"), "MCP_STAGE": "local"}
+    for environment, named in (
+        ({**WRAPPED, "MCP_SEALING_KEYS": KEYS}, "MCP_SEALING_SECRET and MCP_SEALING_KEYS are set"),
+        ({**MINIMAL, **file}, "MCP_SEALING_KEYS and MCP_SEALING_KEY_FILE are set"),
+        ({**WRAPPED, **file}, "MCP_SEALING_SECRET and MCP_SEALING_KEY_FILE are set"),
+    ):
+        (problem,) = problems(environment)
+        assert problem.startswith(named)
+        assert problem.endswith("empty the rest.")
+
+
 # The key file of the local stage
 
 
@@ -370,12 +483,6 @@ def test_the_local_stage_reads_its_keys_from_a_file(key_file: Path) -> None:
     assert Settings.read(from_file(key_file)).keyring.current.secret == SECRET
 
 
-def test_keys_in_the_environment_come_before_the_file(key_file: Path) -> None:
-    """The variable is what a deployment has: it means the same everywhere."""
-    settings = Settings.read({**from_file(key_file), "MCP_SEALING_KEYS": spelled(7, OTHER)})
-    assert settings.keyring.current.kid == 7
-
-
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o602, 0o604, 0o601, 0o777])
 def test_a_key_file_that_others_can_read_or_write_is_refused(key_file: Path, mode: int) -> None:
@@ -387,7 +494,7 @@ def test_a_key_file_that_others_can_read_or_write_is_refused(key_file: Path, mod
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"", "not set"), (b"\xff\xfe\x00", "is no text"), (b"no keys", "kid:base64url"), (SECRET, "is no text")],
+    [(b"", "is not set"), (b"\xff\xfe\x00", "is no text"), (b"no keys", "kid:base64url"), (SECRET, "is no text")],
 )
 def test_a_key_file_without_keys_is_refused_without_showing_it(key_file: Path, content: bytes, told: str) -> None:
     """STYLE 4.13 and 4.14: also when it holds the raw key."""

@@ -17,6 +17,10 @@ class HttpDocumentSource:
     def __init__(self, *, timeout: float = TIMEOUT, max_bytes: int = MAX_BYTES) -> None:
         self._http = HttpTokenEndpoint(timeout=timeout, max_bytes=max_bytes)
 
+    def prepare(self) -> None:
+        """Import what the first fetch needs, for a snapshot."""
+        import httpcore2  # noqa: F401
+
     def fetch(self, url: str) -> object:
         """The parsed JSON at `url`. Raises Unavailable for anything else, within `timeout` seconds."""
         # The URL may come from a document that somebody else wrote.
