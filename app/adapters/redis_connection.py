@@ -7,6 +7,8 @@ command twice whose reply was lost. Here every wait is bounded, nothing is retri
     time (a nonce in it says that it was carried out);
   - `call` sends a command once, for what must not happen twice, like GETDEL.
 
+No alarm ends a command before its reply: that would be taken for the reply to the next one.
+
 The library is imported by the first command: a function that needs no store does not pay for it.
 """
 
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
+from app.adapters.alarm import held
 from app.errors import Unavailable
 
 TIMEOUT: Final = 0.5
@@ -51,6 +54,7 @@ class Redis:
         self._client: Any = None
         self._used_at = float("-inf")
 
+    @held()
     def run(self, script: Script, keys: Sequence[str], arguments: Sequence[str | int | float] = ()) -> Any:
         """Run a script, and once more if the connection broke under it."""
         from redis.exceptions import ConnectionError
@@ -69,6 +73,7 @@ class Redis:
                 self._client = None
         return self._evaluate(self._connected(), script, rest)
 
+    @held()
     def call(self, *command: str | int | float) -> Any:
         """Send one command, once."""
         return self._send(self._connected(), *command)
@@ -121,8 +126,33 @@ def _unavailable() -> Iterator[None]:
     try:
         yield
     except (RedisError, RedisClusterException, OSError) as error:
+        credentials = _no_credentials(error)
+        if credentials is not None:
+            raise Unavailable(credentials.reason, retry_after=credentials.retry_after) from error
         # The message may quote the command: only its kind is told.
         raise Unavailable(f"redis: {type(error).__name__}", retry_after=RETRY_AFTER) from error
+
+
+def _no_credentials(error: BaseException | None) -> Unavailable | None:
+    """What `credentials` raised, under what the library made of it."""
+    while error is not None and not isinstance(error, Unavailable):
+        error = error.__cause__
+    return error
+
+
+def _provider(credentials: Callable[[], tuple[str, str]]) -> Any:
+    from redis.credentials import CredentialProvider
+    from redis.exceptions import AuthenticationError
+
+    class Provided(CredentialProvider):
+        def get_credentials(self) -> tuple[str, str]:
+            try:
+                return credentials()
+            except Unavailable as error:
+                # Any other kind of error would leave the library a connection that is open and nobody's.
+                raise AuthenticationError(error.reason) from error
+
+    return Provided()
 
 
 def connect(
@@ -135,19 +165,13 @@ def connect(
     """A connection to `redis://` or `rediss://`, opened by the first command.
 
     `cluster` for ElastiCache Serverless and every other cluster-mode server. `credentials` gives a user name
-    and a password for each new connection, such as an IAM token.
+    and a password for each new connection, such as an IAM token, and may raise Unavailable.
     """
 
     def open_client() -> Any:
         import redis
         from redis.backoff import NoBackoff
-        from redis.credentials import CredentialProvider
         from redis.retry import Retry
-
-        class Provided(CredentialProvider):
-            def get_credentials(self) -> tuple[str, str]:
-                assert credentials is not None
-                return credentials()
 
         timeout = CLUSTER_TIMEOUT if cluster else TIMEOUT
         options: dict[str, Any] = {
@@ -160,7 +184,7 @@ def connect(
             "protocol": 2,
         }
         if credentials is not None:
-            options["credential_provider"] = Provided()
+            options["credential_provider"] = _provider(credentials)
         return redis.RedisCluster.from_url(url, **options) if cluster else redis.Redis.from_url(url, **options)
 
     return Redis(open_client, clock=clock)

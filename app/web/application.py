@@ -4,17 +4,18 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from starlette.routing import request_response
+from starlette.types import Receive, Scope, Send
 
 from app.http import HttpRequest, HttpResponse, join_headers
 from app.strict_json import MAX_BODY
 from app.web.browser_pages import BrowserPages
+from app.web.late_pages import LatePages
 from app.web.visit import MAX_FORM, Reply, Visit
-
-_METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -24,7 +25,7 @@ _log = logging.getLogger("roundtrip")
 def create_app(
     respond: Callable[..., HttpResponse],
     log: Callable[..., None],
-    pages: BrowserPages | None = None,
+    pages: BrowserPages | LatePages | None = None,
     *,
     clock: Callable[[], float] = time.time,
 ) -> FastAPI:
@@ -54,13 +55,25 @@ def create_app(
             endpoint = _page(pages, route, log, clock)
             # With and without the base path: front doors differ in whether they take it off.
             for path in dict.fromkeys((route, pages.site.path(route))):
-                app.add_route(path, endpoint, methods=_METHODS)
+                app.add_route(path, _AnyMethod(endpoint))
     # Everything that is no page of ours goes to the endpoint, which knows its paths and answers 404 itself.
-    app.add_route("/{path:path}", mcp, methods=_METHODS)
+    app.add_route("/{path:path}", _AnyMethod(mcp))
     return app
 
 
-def _page(pages: BrowserPages, route: str, log: Callable[..., None], clock: Callable[[], float]) -> Endpoint:
+class _AnyMethod:
+    """An endpoint for every method there is: to one that it does not list, a route answers without our headers."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._app = request_response(endpoint)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+def _page(
+    pages: BrowserPages | LatePages, route: str, log: Callable[..., None], clock: Callable[[], float]
+) -> Endpoint:
     async def page(request: Request) -> Response:
         started = clock()
         visit = Visit(

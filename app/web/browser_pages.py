@@ -8,7 +8,7 @@ from app.oauth.browser import BrowserFlow
 from app.oauth.errors import FlowEnded, FlowNotFound
 from app.oauth.sessions import Sessions
 from app.oauth.sign_in import SignIn, SignInDenied, SignInRefused
-from app.sealing import Keyring
+from app.sealing import SealingKeys
 from app.web.accounts import Accounts, ForeignForm, SignedOut
 from app.web.connect import ConnectPages
 from app.web.connections import PATH as CONNECTIONS
@@ -19,6 +19,24 @@ from app.web.site import Site
 from app.web.visit import MalformedRequest, Reply, Visit
 
 Page: TypeAlias = Callable[[Visit], Reply]
+
+# A path that begins like another one comes after it.
+ROUTES: Final[Mapping[str, Mapping[str, Callable[["BrowserPages"], Page]]]] = {
+    "/connect/done": {"GET": lambda pages: pages.connect.done},
+    "/connect/{handle}": {"GET": lambda pages: pages.connect.show},
+    "/connect/{handle}/start": {"POST": lambda pages: pages.connect.start},
+    "/connect/{handle}/decline": {"POST": lambda pages: pages.connect.decline},
+    "/connect/{handle}/secret": {"POST": lambda pages: pages.connect.store_secret},
+    "/connect/{rest:path}": {"GET": lambda pages: pages.no_such_page},
+    "/oauth/callback/{provider}": {"GET": lambda pages: pages.connect.callback},
+    CONNECTIONS: {"GET": lambda pages: pages.connections.show},
+    f"{CONNECTIONS}/{{provider}}/disconnect": {"POST": lambda pages: pages.connections.disconnect},
+    "/auth/callback": {"GET": lambda pages: pages.accounts.callback},
+    "/auth/sign-out": {"POST": lambda pages: pages.accounts.sign_out},
+    "/auth/signed-out": {"GET": lambda pages: pages.accounts.signed_out},
+    STYLESHEET: {"GET": lambda pages: pages.stylesheet},
+}
+"""Every path of the pages, its methods, and which page answers: known before there are any pages."""
 
 
 class BrowserPages:
@@ -32,30 +50,18 @@ class BrowserPages:
         flow: BrowserFlow,
         sign_in: SignIn,
         sessions: Sessions,
-        keyring: Keyring,
+        keyring: SealingKeys,
         scope_descriptions: Mapping[str, str] | None = None,
     ) -> None:
         self.site: Final = Site(base_url)
         self._pages = Pages(self.site, server_name=server_name, scope_descriptions=scope_descriptions or {})
         notices = Notices(self.site, keyring)
         accounts = Accounts(self.site, self._pages, notices, sign_in, sessions)
-        connect = ConnectPages(self.site, self._pages, notices, accounts, flow)
-        connections = ConnectionsPage(self.site, self._pages, accounts, flow)
-        # A path that begins like another one comes after it.
+        self.connect: Final[ConnectPages] = ConnectPages(self.site, self._pages, notices, accounts, flow)
+        self.connections: Final[ConnectionsPage] = ConnectionsPage(self.site, self._pages, accounts, flow)
+        self.accounts: Final[Accounts] = accounts
         self.routes: Final[Mapping[str, Mapping[str, Page]]] = {
-            "/connect/done": {"GET": connect.done},
-            "/connect/{handle}": {"GET": connect.show},
-            "/connect/{handle}/start": {"POST": connect.start},
-            "/connect/{handle}/decline": {"POST": connect.decline},
-            "/connect/{handle}/secret": {"POST": connect.store_secret},
-            "/connect/{rest:path}": {"GET": self._no_such_page},
-            "/oauth/callback/{provider}": {"GET": connect.callback},
-            CONNECTIONS: {"GET": connections.show},
-            f"{CONNECTIONS}/{{provider}}/disconnect": {"POST": connections.disconnect},
-            "/auth/callback": {"GET": accounts.callback},
-            "/auth/sign-out": {"POST": accounts.sign_out},
-            "/auth/signed-out": {"GET": accounts.signed_out},
-            STYLESHEET: {"GET": lambda _: self._pages.stylesheet()},
+            path: {method: page(self) for method, page in methods.items()} for path, methods in ROUTES.items()
         }
 
     def answer(self, route: str, visit: Visit) -> Reply:
@@ -88,17 +94,27 @@ class BrowserPages:
             template = "form_refused.html" if visit.method == "POST" else "refused.html"
             return self._refusal(template, error.status, error.reason)
         except Unavailable as error:
-            headers = {"retry-after": str(error.retry_after)}
-            return self._pages.render(
-                "unavailable.html", status=503, outcome="unavailable", reason=error.reason, headers=headers
-            )
+            return unavailable(self._pages, error)
 
     def crashed(self) -> Reply:
-        """What a visitor is told when we failed: nothing of how."""
-        return self._pages.render("unavailable.html", status=500, outcome="crashed")
+        return crashed(self._pages)
 
     def _refusal(self, template: str, status: int, reason: str, **content: Any) -> Reply:
         return self._pages.render(template, status=status, outcome="refused", reason=reason, **content)
 
-    def _no_such_page(self, visit: Visit) -> Reply:
+    def no_such_page(self, visit: Visit) -> Reply:
         raise FlowNotFound
+
+    def stylesheet(self, visit: Visit) -> Reply:
+        return self._pages.stylesheet()
+
+
+def unavailable(pages: Pages, error: Unavailable) -> Reply:
+    """What a visitor is told while something of ours cannot be reached."""
+    headers = {"retry-after": str(error.retry_after)}
+    return pages.render("unavailable.html", status=503, outcome="unavailable", reason=error.reason, headers=headers)
+
+
+def crashed(pages: Pages) -> Reply:
+    """What a visitor is told when we failed: nothing of how."""
+    return pages.render("unavailable.html", status=500, outcome="crashed")

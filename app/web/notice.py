@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from app.errors import SealRefused
-from app.sealing import Keyring, Purpose, Seal
+from app.sealing import Purpose, Seal, SealingKeys
 from app.web.site import Site
 from app.web.visit import Visit
 
@@ -16,7 +16,7 @@ _BOUND_TO: Final = (b"notice",)
 class Notices:
     """Leaves a notice in the browser, and reads it as often as the page is reloaded within `LIFETIME` seconds."""
 
-    def __init__(self, site: Site, keyring: Keyring) -> None:
+    def __init__(self, site: Site, keyring: SealingKeys) -> None:
         self._site = site
         self._seal = Seal(keyring, Purpose.SESSION)
 

@@ -1,5 +1,7 @@
 """The connection to Redis when Redis is not well: bounded in time, and never twice what must happen once."""
 
+import contextlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -7,9 +9,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from app.adapters.redis_connection import MAX_IDLE, Redis, Script, connect
 from app.adapters.redis_flows import RedisFlowStore
@@ -211,6 +221,75 @@ def test_a_refusal_by_the_server_is_unavailable_and_quotes_nothing(single: Serve
     with opened(single.url) as connection, pytest.raises(Unavailable) as refused:
         connection.run(Script("return redis.error_reply('OOM secret-value')"), ["k"])
     assert "secret" not in str(refused.value)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a certificate for 127.0.0.1 that signs itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "cache")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, SHA256())
+    )
+    directory = tmp_path_factory.mktemp("certificate")
+    (directory / "cert.pem").write_bytes(signed.public_bytes(Encoding.PEM))
+    (directory / "key.pem").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return directory
+
+
+@pytest.fixture(scope="module")
+def tls_port(certificate: Path) -> Iterator[int]:
+    """Redis that speaks TLS and nothing else. Valkey's wheel is built without it."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("NO REDIS: TLS was not tested. Debian: apt-get install redis-server")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    options = {
+        "bind": "127.0.0.1",
+        "port": "0",
+        "tls-port": str(port),
+        "tls-cert-file": str(certificate / "cert.pem"),
+        "tls-key-file": str(certificate / "key.pem"),
+        "tls-auth-clients": "no",
+        "tls-ca-cert-file": str(certificate / "cert.pem"),
+        "save": "",
+        "appendonly": "no",
+    }
+    arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+    process = subprocess.Popen(["redis-server", *arguments], stdout=subprocess.DEVNULL)
+    try:
+        while True:
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+                break
+            assert process.poll() is None, "redis-server ended"
+            time.sleep(0.01)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    ("host", "trusted", "reached"), [("127.0.0.1", True, True), ("127.0.0.1", False, False), ("localhost", True, False)]
+)
+def test_tls_verifies_who_answers(
+    tls_port: int, certificate: Path, monkeypatch: pytest.MonkeyPatch, host: str, trusted: bool, reached: bool
+) -> None:
+    """rediss:// means a certificate of a trusted authority, for the host in the URL (RFC 9525)."""
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+    with opened(f"rediss://{host}:{tls_port}") as connection:
+        if reached:
+            assert connection.call("PING") is True
+        else:
+            with pytest.raises(Unavailable):
+                connection.call("PING")
 
 
 def test_credentials_are_asked_for_each_connection(single: Server) -> None:
