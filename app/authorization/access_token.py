@@ -6,12 +6,12 @@ argument: PyJWT takes a missing or string `exp`, an empty `sub`, duplicate claim
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from app.authorization import signed_jwt
 from app.authorization.jwks import Jwks
-from app.authorization.signed_jwt import verified_claims
 from app.errors import InvalidRequest, InvalidToken, MissingCredentials
 from app.principal import AccessToken, Principal
 from app.strict_json import JsonObject
@@ -60,11 +60,16 @@ def bearer_token(headers: Mapping[str, str]) -> str:
 
 def verify(token: str, keys: Jwks, rules: TokenRules, *, now: float) -> AccessToken:
     """Verify an access token. Raises InvalidToken with a reason for the log, or Unavailable without keys."""
-    claims = verified_claims(token, keys, types=_AT_JWT if rules.require_at_jwt else _TYPES, now=now)
-    return _access_token(claims, rules, now=now)
+    return accepted(signed_jwt.verify(token, keys, types=types(rules), now=now).claims, rules, now=now)
 
 
-def _access_token(claims: JsonObject, rules: TokenRules, *, now: float) -> AccessToken:
+def types(rules: TokenRules) -> Collection[str | None]:
+    """The values of `typ` that an access token may have."""
+    return _AT_JWT if rules.require_at_jwt else _TYPES
+
+
+def accepted(claims: JsonObject, rules: TokenRules, *, now: float) -> AccessToken:
+    """What verified claims grant here and now. Raises InvalidToken with a reason for the log."""
     if claims.get("iss") != rules.issuer:
         raise InvalidToken("iss")
     audience = claims.get("aud")

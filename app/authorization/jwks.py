@@ -13,13 +13,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import jwt
 
 from app.errors import InvalidToken, Unavailable
-from app.ports import DocumentSource
+
+if TYPE_CHECKING:
+    from app.ports import DocumentSource
 
 FRESH: Final = 600
 STALE_IF_ERROR: Final = 86_400
@@ -88,7 +90,7 @@ def _trusted(jwk: object) -> VerificationKey | None:
 class Jwks:
     """The keys of one issuer, fetched when needed. Safe to share between threads."""
 
-    def __init__(self, source: DocumentSource, *, issuer: str, jwks_url: str | None = None) -> None:
+    def __init__(self, source: "DocumentSource", *, issuer: str, jwks_url: str | None = None) -> None:
         self._source = source
         self._issuer = issuer
         self._configured_url = jwks_url
@@ -146,7 +148,7 @@ def metadata_urls(issuer: str) -> list[str]:
     return [*inserted, f"{origin}{path}/.well-known/openid-configuration"] if path else inserted
 
 
-def discover_jwks_url(source: DocumentSource, issuer: str) -> str:
+def discover_jwks_url(source: "DocumentSource", issuer: str) -> str:
     """The `jwks_uri` of the metadata whose `issuer` is exactly ours (RFC 8414 section 3.3). Raises Unavailable."""
     problem = "no authorization server metadata"
     for url in metadata_urls(issuer):

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from app.authorization import access_token
 from app.authorization.access_token import TokenRules
 from app.authorization.jwks import Jwks
+from app.authorization.verified_tokens import VerifiedTokens
 from app.errors import (
     AuthorizationError,
     ConfigurationError,
@@ -43,7 +44,7 @@ class JwtResourceServer:
         name: str = "",
     ) -> None:
         self._rules = rules
-        self._keys = keys
+        self._tokens = VerifiedTokens(keys, rules)
         self._required_scopes = tuple(required_scopes)
         self._scopes_supported = tuple(dict.fromkeys((*self._required_scopes, *scopes_supported)))
         problems = [problem for scope in self._scopes_supported for problem in scope_problems(scope)]
@@ -57,7 +58,7 @@ class JwtResourceServer:
     def authenticate(self, request: HttpRequest, *, now: float) -> AccessToken:
         """The verified access token of a request. Raises AuthorizationError or Unavailable."""
         token = access_token.bearer_token(request.headers)
-        verified = access_token.verify(token, self._keys, self._rules, now=now)
+        verified = self._tokens.verify(token, now=now)
         if not verified.scopes.issuperset(self._required_scopes):
             raise InsufficientScope(self._required_scopes)
         return verified

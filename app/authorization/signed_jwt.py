@@ -7,6 +7,7 @@ an access token and an ID token of one issuer are signed by the same key.
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Final
 
 import jwt
@@ -22,11 +23,24 @@ _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.AS
 _JWS = jwt.PyJWS()
 
 
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """The claims of a token, and the key that verified its signature."""
+
+    claims: JsonObject
+    key: VerificationKey
+
+
 def verified_claims(token: str, keys: Jwks, *, types: Collection[str | None], now: float) -> JsonObject:
     """The claims of a token that one of `keys` signed and whose `typ`, in lower case, is one of `types`.
 
     Raises InvalidToken with a reason for the log, or Unavailable without keys.
     """
+    return verify(token, keys, types=types, now=now).claims
+
+
+def verify(token: str, keys: Jwks, *, types: Collection[str | None], now: float) -> Signed:
+    """`verified_claims`, with the key."""
     if len(token) > MAX_TOKEN or not _COMPACT.match(token):
         raise InvalidToken("shape")
     header = _json_object(_decoded(token.split(".", 1)[0]), "header")
@@ -41,7 +55,8 @@ def verified_claims(token: str, keys: Jwks, *, types: Collection[str | None], no
         raise InvalidToken("crit")
     if not (typ.lower() in types if isinstance(typ, str) else "typ" not in header and None in types):
         raise InvalidToken("typ")
-    return _json_object(_verified_payload(token, alg, keys.get(kid, now=now)), "claims")
+    payload, key = _verified_payload(token, alg, keys.get(kid, now=now))
+    return Signed(_json_object(payload, "claims"), key)
 
 
 def _decoded(encoded: str) -> bytes:
@@ -61,7 +76,9 @@ def _json_object(text: bytes, part: str) -> JsonObject:
     return value
 
 
-def _verified_payload(token: str, algorithm: str, candidates: tuple[VerificationKey, ...]) -> bytes:
+def _verified_payload(
+    token: str, algorithm: str, candidates: tuple[VerificationKey, ...]
+) -> tuple[bytes, VerificationKey]:
     for candidate in candidates:
         key = candidate.by_algorithm.get(algorithm)
         if key is None:
@@ -70,5 +87,5 @@ def _verified_payload(token: str, algorithm: str, candidates: tuple[Verification
             payload = _JWS.decode_complete(token, key, algorithms=[algorithm])["payload"]
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError):
             continue
-        return bytes(payload)
+        return bytes(payload), candidate
     raise InvalidToken("signature")
