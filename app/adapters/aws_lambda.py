@@ -11,6 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from app.http import HttpRequest, HttpResponse, join_headers
@@ -26,7 +27,7 @@ class NotAnHttpEvent(ValueError):
     """The event is not a request in payload format 2.0."""
 
 
-def read_event(event: Event, *, request_id: str) -> HttpRequest:
+def read_event(event: Event, *, request_id: str, deadline: float | None = None) -> HttpRequest:
     """The request of an event. Raises NotAnHttpEvent for anything that is not one."""
     try:
         http = event["requestContext"]["http"]
@@ -48,6 +49,7 @@ def read_event(event: Event, *, request_id: str) -> HttpRequest:
             body=content,
             query=str(event.get("rawQueryString") or ""),
             request_id=request_id,
+            deadline=deadline,
         )
     except NotAnHttpEvent:
         raise
@@ -97,17 +99,23 @@ def payload_v2(respond: Respond) -> Handler:
         started = time.time()
         request_id = str(getattr(context, "aws_request_id", ""))
         try:
-            request = read_event(event, request_id=request_id)
+            request = read_event(event, request_id=request_id, deadline=_deadline(context, now=started))
             response = respond(request, now=started, entropy=os.urandom(16))
         except NotAnHttpEvent:
             response = _NOT_HTTP
-        except Exception:
+        except Exception as error:
             _log.exception("Request %s failed", request_id)
-            response = _INTERNAL
+            response = replace(_INTERNAL, facts={**_INTERNAL.facts, "reason": type(error).__name__})
         log_request(response, request_id=request_id, seconds=time.time() - started)
         return write_response(response)
 
     return handler
+
+
+def _deadline(context: Any, *, now: float) -> float | None:
+    """When Lambda kills this invocation, in seconds since the epoch."""
+    remaining = getattr(context, "get_remaining_time_in_millis", None)
+    return None if remaining is None else now + remaining() / 1000
 
 
 class LogLine(dict[str, Any]):
@@ -117,7 +125,20 @@ class LogLine(dict[str, Any]):
         return json.dumps(self, default=str)
 
 
+# What a caller's tracing carries along for others. The trace's id is enough to find it.
+_NOT_OURS: Final = frozenset(("tracestate", "baggage"))
+
+
 def log_request(response: HttpResponse, *, request_id: str, seconds: float) -> None:
-    """One line for each request: facts that the core chose to tell, never an event or a body."""
-    facts = {"request_id": request_id, "status": response.status, "ms": round(seconds * 1000, 1), **response.facts}
+    """One line for each request: facts that the core chose to tell, never an event or a body.
+
+    Always with request_id, status, ms and outcome; method, tool, round and reason where there are any.
+    """
+    facts = {
+        "request_id": request_id,
+        "status": response.status,
+        "ms": round(seconds * 1000, 1),
+        "outcome": "served" if response.status < 400 else "refused",
+        **{name: fact for name, fact in response.facts.items() if name not in _NOT_OURS},
+    }
     _log.log(logging.ERROR if response.status >= 500 else logging.INFO, LogLine(facts))
