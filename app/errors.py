@@ -4,13 +4,16 @@ RoundtripError
 ├── ConfigurationError      the operator's: the function refuses to start, the message ends with the remedy
 ├── Refused                 the caller's: what came in does not prove what it must; `reason` is for the log
 │   ├── SealRefused         a sealed token does not open
-│   └── RequestStateRefused a requestState does not open, or is not valid now
+│   ├── RequestStateRefused a requestState does not open, or is not valid now
+│   └── WidgetStateRefused  the state that a view gives back does not open, or is not valid now
 ├── AuthorizationError      the caller's: answered with a challenge (RFC 6750 section 3)
 │   ├── MissingCredentials
 │   ├── InvalidRequest
 │   ├── InvalidToken
 │   └── InsufficientScope
 └── Unavailable             a dependency's: answered with 503 and Retry-After
+
+OutOfTime, a BaseException, ends a function that would be killed with its invocation.
 """
 
 from collections.abc import Sequence
@@ -42,6 +45,10 @@ class SealRefused(Refused):
 
 class RequestStateRefused(Refused):
     """A `requestState` did not open for this request, or is no longer valid."""
+
+
+class WidgetStateRefused(Refused):
+    """The state that a view gave back did not open for this user, client and name, or is no longer valid."""
 
 
 class AuthorizationError(RoundtripError):
@@ -79,3 +86,7 @@ class Unavailable(RoundtripError):
         self.reason = reason
         self.retry_after = retry_after
         super().__init__(reason)
+
+
+class OutOfTime(BaseException):
+    """The invocation is about to be killed. Not an Exception: a function's `except Exception` must not swallow it."""

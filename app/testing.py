@@ -9,26 +9,37 @@ seal. Requests go round robin over `instances`, which share nothing but the seal
 """
 
 import base64
+import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NoReturn, TypeAlias
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from app.adapters.alarm import Alarm
+from app.adapters.memory_effects import MemoryApprovalStore, MemoryOnceStore, MemoryRateLimits
 from app.adapters.memory_store import MemoryFlowStore, MemoryVaultStore
-from app.errors import Unavailable
-from app.http import HttpRequest, HttpResponse
+from app.connection_settings import are_asks_limited, read_limits
+from app.effects.approvals import Approval, Approvals
+from app.effects.effects import Effects
+from app.effects.limits import Kind, Limited, Limits
+from app.effects.once import Once
+from app.errors import ConfigurationError, Unavailable
+from app.http import HttpRequest, HttpResponse, TokenEndpointReply
 from app.oauth import handles
 from app.oauth.connections import Connections
 from app.oauth.handles import Names
 from app.oauth.provider import Provider
 from app.oauth.vault import GRANTS, TYPED, Grant, Secret, Vault
-from app.ports import TokenEndpointReply
-from app.principal import User
+from app.principal import Principal, User
 from app.protocol import messages
-from app.protocol.dispatch import Tool
+from app.protocol.features import Features
 from app.sealing import Key, Keyring
 from app.settings import LOCAL, Settings
 from app.strict_json import JsonObject
@@ -46,6 +57,12 @@ OnElicitation: TypeAlias = Callable[[str, JsonObject], JsonObject]
 def accept(**content: Any) -> JsonObject:
     """The user submits the form with this content."""
     return {"action": "accept", "content": content}
+
+
+def encode_header_value(text: str) -> str:
+    """A text as the value of `Mcp-Name` or `Mcp-Param-*` (Streamable HTTP, Value Encoding)."""
+    plain = text.isascii() and text.isprintable() and text == text.strip() and not text.startswith("=?base64?")
+    return text if plain else f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
 def decline() -> JsonObject:
@@ -136,8 +153,20 @@ class Reply:
 
     @property
     def message(self) -> JsonObject:
-        parsed: JsonObject = json.loads(self.http.body)
-        return parsed
+        """The response: the last message of an event stream."""
+        return self._messages[-1]
+
+    @property
+    def notifications(self) -> list[JsonObject]:
+        """What was sent before the response: progress and log messages."""
+        return self._messages[:-1]
+
+    @property
+    def _messages(self) -> list[JsonObject]:
+        if self.http.headers.get("content-type") != "text/event-stream":
+            return [json.loads(self.http.body)]
+        lines = self.http.body.decode().splitlines()
+        return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
 
     @property
     def result(self) -> JsonObject:
@@ -173,38 +202,117 @@ class Server:
 
     def __init__(
         self,
-        tools: Iterable[Tool],
+        offered: Features | Iterable[object],
         *,
         instances: int = 2,
         clock: Clock | None = None,
         settings: Mapping[str, str] | None = None,
         keyring: Keyring | None = None,
         providers: Iterable[str] = (),
+        timeout: float | None = None,
     ) -> None:
-        """`providers` names the third parties that tools may connect; nobody is there, see `connect`."""
-        self.tools = tuple(tools)
-        for tool in self.tools:
-            tool.definition()  # what tools/list would fail over fails here, in your test run
+        """`offered` are your tools, prompts and resources; `providers` names the third parties that they may
+        connect. Nobody is there, see `connect`. `timeout` is how many seconds an invocation has, like the function's
+        Timeout; a tool that runs until it is ended takes them in real time.
+        """
+        self.features = Features.of(offered)
+        for each in self.features.all:
+            each.definition()  # what a list would fail over fails here, in your test run
         self.clock = clock or Clock()
         self.keyring = keyring or Keyring(current=Key(1, b"test keys are for tests only----"))
         self.environment = {"MCP_STAGE": LOCAL, "MCP_RESOURCE_URL": RESOURCE, "MCP_ISSUER": ISSUER, **(settings or {})}
         self.issuer = Issuer(
             self.clock, issuer=self.environment["MCP_ISSUER"], audience=self.environment["MCP_RESOURCE_URL"]
         )
-        self._third_parties = _ThirdParties(providers, self.clock, self.keyring)
+        self.timeout = timeout
+        problems: list[str] = []
+        limits = read_limits(self.environment, problems)
+        if problems:
+            raise ConfigurationError(problems)
+        self._is_store_down = False
+        self._effects = Effects(
+            Once(self._reached(MemoryOnceStore(lambda: self.clock.now)), self.keyring),
+            Approvals(self._reached(MemoryApprovalStore()), self.keyring),
+            Limits(self._reached(MemoryRateLimits(lambda: self.clock.now)), self.keyring, limits),
+        )
+        self._third_parties = _ThirdParties(
+            Connections(
+                self._reached(MemoryFlowStore(lambda: self.clock.now)),
+                vault := self._reached(MemoryVaultStore(lambda: self.clock.now)),
+                _Nobody(),
+                keyring=self.keyring,
+                providers={name: _provider(name) for name in providers},
+                base_url=RESOURCE.removesuffix("/mcp"),
+                may_start=self._may_start,
+            ),
+            Vault(vault, self.keyring, Names(self.keyring), handles.draw),
+        )
         self._count = instances
-        self._served = 0
+        self._served = itertools.count()
         self.restart()
 
-    def restart(self) -> None:
-        """Replace every instance, as a deployment does."""
+    def restart(self, offered: "Features | Iterable[object] | None" = None) -> None:
+        """Replace every instance, as a deployment does, of the same features or of others."""
+        if offered is not None:
+            self.features = Features.of(offered)
         keys = [self.keyring.current, *self.keyring.retired]
         text = ",".join(f"{key.kid}:{_base64url(key.secret)}" for key in keys)
-        settings = Settings.read({**self.environment, "MCP_SEALING_KEYS": text})
-        self._instances = [
-            McpFunction(settings, self.tools, self.issuer, connections=lambda: self._third_parties.connections)
-            for _ in range(self._count)
-        ]
+        self._settings = Settings.read({**self.environment, "MCP_SEALING_KEYS": text})
+        self._instances = [self._instance() for _ in range(self._count)]
+
+    def _instance(self) -> McpFunction:
+        return McpFunction(
+            self._settings,
+            self.features,
+            self.issuer,
+            connections=lambda: self._third_parties.connections,
+            effects=lambda: self._effects,
+            asks_limited=are_asks_limited(self.environment),
+            clock=lambda: self.clock.now,
+            # The test's clock does not run by itself, and an alarm does.
+            interrupt=lambda at: Alarm(time.time() + at - self.clock.now),
+        )
+
+    def kill(self) -> NoReturn:
+        """Called by a tool: its instance ends here, as a crash or an outage of a zone would end it.
+
+        The client gets a 500, the store gets nothing more of it, and another instance takes its place.
+        """
+        _invocation.get().is_dead = True
+        raise _Killed
+
+    @contextmanager
+    def store_outage(self) -> Iterator[None]:
+        """In the block no instance reaches the store. What is in it stays."""
+        self._is_store_down = True
+        try:
+            yield
+        finally:
+            self._is_store_down = False
+
+    def approvals(self, subject: str) -> list[Approval]:
+        """What a user sees on the connections page of what they allowed (`@tool(approval=...)`)."""
+        return self._effects.approvals.list(User(self.issuer.issuer, subject), now=self.clock.now)
+
+    def withdraw(self, subject: str, tool: str) -> None:
+        """Let a user withdraw, on the connections page, what they allowed a tool."""
+        for each in self.approvals(subject):
+            if each.tool == tool:
+                self._effects.approvals.withdraw(User(self.issuer.issuer, subject), each.id, now=self.clock.now)
+
+    def _reached(self, store: Any) -> Any:
+        return _Reached(store, self._check_store)
+
+    def _check_store(self) -> None:
+        invocation = _invocation.get(None)
+        if invocation is not None and invocation.is_dead:
+            raise _Killed
+        if self._is_store_down:
+            raise Unavailable("store_outage", retry_after=1)
+
+    def _may_start(self, principal: Principal, now: float) -> int | None:
+        taken = self._effects.limits.take(principal, Kind.FLOW, entropy=os.urandom(16), now=now)
+        return taken.retry_after if isinstance(taken, Limited) else None
 
     def connect(
         self,
@@ -237,10 +345,22 @@ class Server:
 
     def respond(self, request: HttpRequest, *, entropy: bytes = b"") -> Reply:
         """Answer a request on the next instance."""
-        instance = self._served % self._count
-        self._served += 1
-        entropy = entropy or self._served.to_bytes(16, "big")
-        response = self._instances[instance].respond(request, now=self.clock.now, entropy=entropy)
+        number = next(self._served)
+        instance = number % self._count
+        entropy = entropy or (number + 1).to_bytes(16, "big")
+        if self.timeout is not None:
+            request = replace(request, deadline=self.clock.now + self.timeout)
+        serving = _invocation.set(_Invocation())
+        try:
+            response = self._instances[instance].respond(request, now=self.clock.now, entropy=entropy)
+        except _Killed:
+            self._instances[instance] = self._instance()
+            response = HttpResponse(500, {"content-type": "application/json"}, b'{"message":"Internal Server Error"}')
+        finally:
+            _invocation.reset(serving)
+        assert response.facts.get("reason") != "single_round", (
+            f"{response.facts.get('tool')} is declared single_round and asked: a view cannot answer it"
+        )
         return Reply(response, instance)
 
     def client(
@@ -255,7 +375,7 @@ class Server:
     ) -> "Client":
         """A client of one user. It declares form mode, and has every scope that a tool needs, unless said otherwise."""
         if scope is None:
-            scope = " ".join(sorted({each for tool in self.tools for each in tool.scopes}))
+            scope = " ".join(self.features.scopes)
         return Client(
             self,
             token=self.issuer.mint(subject, client_id=client_id, scope=scope),
@@ -264,20 +384,41 @@ class Server:
         )
 
 
+class _Killed(BaseException):
+    """An instance ended while it was serving."""
+
+
+@dataclass(slots=True)
+class _Invocation:
+    is_dead: bool = False
+
+
+_invocation: ContextVar[_Invocation] = ContextVar("invocation")
+
+
+class _Reached:
+    """A store, as far as whoever calls it can reach it."""
+
+    def __init__(self, store: object, check: Callable[[], None]) -> None:
+        self._store = store
+        self._check = check
+
+    def __getattr__(self, verb: str) -> Any:
+        carry_out = getattr(self._store, verb)
+
+        def reached(*arguments: Any, **named: Any) -> Any:
+            self._check()
+            return carry_out(*arguments, **named)
+
+        return reached
+
+
 class _ThirdParties:
     """The real connection services over stores in memory, with providers that nobody answers for."""
 
-    def __init__(self, names: Iterable[str], clock: Clock, keyring: Keyring) -> None:
-        vault_store = MemoryVaultStore(lambda: clock.now)
-        self._vault = Vault(vault_store, keyring, Names(keyring), handles.draw)
-        self.connections = Connections(
-            MemoryFlowStore(lambda: clock.now),
-            vault_store,
-            _Nobody(),
-            keyring=keyring,
-            providers={name: _provider(name) for name in names},
-            base_url=RESOURCE.removesuffix("/mcp"),
-        )
+    def __init__(self, connections: Connections, vault: Vault) -> None:
+        self.connections = connections
+        self._vault = vault
 
     def keep(self, user: User, entry: str, record: Grant | Secret) -> None:
         held = self._vault.read(user, entry)
@@ -325,30 +466,49 @@ class Client:
     rounds: list[Reply] = field(default_factory=list)
     """Every reply of the last `call`, in order."""
     _next_id: int = 0
+    _last: tuple[str, JsonObject, dict[str, str | None]] | None = None
 
     def call(self, name: str, arguments: JsonObject | None = None, *, max_rounds: int = 10) -> Reply:
         """Call a tool, answer what it asks with `on_elicitation`, and return the last reply."""
-        params: JsonObject = {"name": name, "arguments": arguments or {}}
-        self.rounds = [self.begin(name, arguments)]
+        return self._rounds("tools/call", {"name": name, "arguments": arguments or {}}, max_rounds)
+
+    def get_prompt(self, name: str, arguments: JsonObject | None = None, *, max_rounds: int = 10) -> Reply:
+        """Get a prompt, as `call` calls a tool."""
+        return self._rounds("prompts/get", {"name": name, "arguments": arguments or {}}, max_rounds)
+
+    def read(self, uri: str, *, max_rounds: int = 10) -> Reply:
+        """Read a resource, as `call` calls a tool."""
+        return self._rounds("resources/read", {"uri": uri}, max_rounds)
+
+    def _rounds(self, method: str, params: JsonObject, max_rounds: int) -> Reply:
+        self.rounds = [self.request(method, params)]
         while self.rounds[-1].status == 200 and self.rounds[-1].result["resultType"] == "input_required":
-            assert len(self.rounds) <= max_rounds, f"{name} still asks after {max_rounds} rounds"
+            what = params.get("name") or params["uri"]
+            assert len(self.rounds) <= max_rounds, f"{what} still asks after {max_rounds} rounds"
             last = self.rounds[-1]
             answers = {key: self.on_elicitation(key, request) for key, request in last.asked.items()}
-            self.rounds.append(self.retry(last, params, answers))
+            self.rounds.append(self.retry(last, params, answers, method=method))
         return self.rounds[-1]
 
     def begin(self, name: str, arguments: JsonObject | None = None) -> Reply:
         """Send the first round of a call and no more: `asked` of the reply is what the user would see."""
         return self.request("tools/call", {"name": name, "arguments": arguments or {}})
 
-    def retry(self, reply: Reply, params: JsonObject, answers: JsonObject) -> Reply:
+    def retry(self, reply: Reply, params: JsonObject, answers: JsonObject, *, method: str = "tools/call") -> Reply:
         """Repeat a request with answers and the state that came with the questions."""
         retried = {**params, "inputResponses": answers, "requestState": reply.result["requestState"]}
-        return self.request("tools/call", retried)
+        return self.request(method, retried)
+
+    def repeat(self) -> Reply:
+        """Send the last request once more, as a client does whose response was lost on the way."""
+        assert self._last is not None, "There is no request yet to repeat"
+        method, params, headers = self._last
+        return self.request(method, params, **headers)
 
     def request(self, method: str, params: JsonObject | None = None, **headers: str | None) -> Reply:
         """Send one well-formed request. `headers` replace or, given as None, remove single headers."""
         self._next_id += 1
+        self._last = method, dict(params or {}), headers
         params = dict(params or {})
         params[messages.META] = {
             messages.META_PROTOCOL_VERSION: messages.PROTOCOL_VERSION,
@@ -358,16 +518,32 @@ class Client:
         }
         message = {"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params}
         name = params.get(messages.NAMED_BY.get(method, ""))
-        named = {"mcp-name": name} if isinstance(name, str) else {}
+        named = {"mcp-name": encode_header_value(name)} if isinstance(name, str) else {}
         return self.post(
             json.dumps(message).encode(),
             {
                 "mcp-protocol-version": messages.PROTOCOL_VERSION,
                 "mcp-method": method,
                 **named,
+                **self._mirrored(method, params),
                 **{key.replace("_", "-"): value for key, value in headers.items()},
             },
         )
+
+    def _mirrored(self, method: str, params: JsonObject) -> dict[str, str]:
+        """The `Mcp-Param-*` headers that a conforming client sends."""
+        if method != "tools/call":
+            return {}
+        headers: dict[str, str] = {}
+        for tool in self.server.features.tools:
+            for path, name in tool.headers.items() if tool.name == params.get("name") else ():
+                value = params.get("arguments")
+                for member in path:
+                    value = value.get(member) if isinstance(value, dict) else None
+                if value is not None:
+                    text = json.dumps(value) if isinstance(value, bool | int) else str(value)
+                    headers[f"mcp-param-{name.lower()}"] = encode_header_value(text)
+        return headers
 
     def post(self, body: bytes, headers: Mapping[str, str | None]) -> Reply:
         """Send a body as it is. A header given as None is left out."""

@@ -3,7 +3,7 @@
 import os
 
 from app.adapters.aws_lambda import payload_v2
-from app.tools import TOOLS
+from app.tools import FEATURES
 from app.wiring.mcp import build
 
-handler = payload_v2(build(os.environ, TOOLS))
+handler = payload_v2(build(os.environ, FEATURES))

@@ -3,8 +3,8 @@
 import os
 
 from app.adapters.mangum import asgi_handler
-from app.tools import TOOLS
+from app.tools import FEATURES
 from app.wiring.web import build
 
-app = build(os.environ, TOOLS)
+app = build(os.environ, FEATURES)
 handler = asgi_handler(app)

@@ -1,6 +1,7 @@
 """JSON-RPC 2.0 as MCP uses it: the envelope, the error codes and the HTTP status of each."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
@@ -28,7 +29,7 @@ class ErrorCode(IntEnum):
 
 # The specification fixes 404 for an unknown method and 400 for header, version, _meta and capability
 # errors; 400 for the rest of the caller's faults and 500 for ours are this project's choice.
-HTTP_STATUS: Final = {
+HTTP_STATUS: Final[Mapping[IntEnum, int]] = {
     code: {ErrorCode.METHOD_NOT_FOUND: 404, ErrorCode.INTERNAL_ERROR: 500}.get(code, 400) for code in ErrorCode
 }
 
@@ -36,7 +37,7 @@ HTTP_STATUS: Final = {
 class JSONRPCError(Exception):
     """A request that is answered with a JSON-RPC error. `reason` is for the log and never travels."""
 
-    def __init__(self, code: ErrorCode, message: str, data: JsonObject | None = None, *, reason: str = "") -> None:
+    def __init__(self, code: IntEnum, message: str, data: JsonObject | None = None, *, reason: str = "") -> None:
         self.code = code
         self.message = message
         self.data = data
@@ -104,7 +105,7 @@ def readable_id(message: Any) -> RequestId | None:
 
 def result_response(request_id: RequestId, result: JsonObject) -> bytes:
     """A result response on one line: line-oriented clients read it so."""
-    return _encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+    return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
 def error_response(request_id: RequestId | None, error: JSONRPCError) -> bytes:
@@ -115,8 +116,9 @@ def error_response(request_id: RequestId | None, error: JSONRPCError) -> bytes:
     response: JsonObject = {"jsonrpc": "2.0"}
     if request_id is not None:
         response["id"] = request_id
-    return _encode(response | {"error": members})
+    return encode(response | {"error": members})
 
 
-def _encode(message: JsonObject) -> bytes:
+def encode(message: JsonObject) -> bytes:
+    """A message on one line."""
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")

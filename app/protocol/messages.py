@@ -1,5 +1,6 @@
 """The names, request metadata and result shapes of MCP 2026-07-28, exactly as the schema has them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,8 +20,16 @@ META_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 DISCOVER: Final = "server/discover"
 TOOLS_LIST: Final = "tools/list"
 TOOLS_CALL: Final = "tools/call"
+PROMPTS_LIST: Final = "prompts/list"
 PROMPTS_GET: Final = "prompts/get"
+RESOURCES_LIST: Final = "resources/list"
+RESOURCES_TEMPLATES_LIST: Final = "resources/templates/list"
 RESOURCES_READ: Final = "resources/read"
+COMPLETE: Final = "completion/complete"
+LISTEN: Final = "subscriptions/listen"
+
+_TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z")
+_VISIBLE: Final = re.compile(r"[\x20-\x7e]{1,512}\Z")
 
 NAMED_BY: Final[Mapping[str, str]] = {TOOLS_CALL: "name", PROMPTS_GET: "name", RESOURCES_READ: "uri"}
 """The parameter that `Mcp-Name` repeats, for the three requests that may take several rounds."""
@@ -35,6 +44,8 @@ class RequestMeta:
 
     protocol_version: str
     client_capabilities: JsonObject
+    legacy: bool = False
+    """Whether the request is of a revision before 2026-07-28, which negotiated in `initialize`."""
 
     @classmethod
     def read(cls, params: JsonObject) -> "RequestMeta":
@@ -56,6 +67,19 @@ def _missing(*fields: str) -> str:
     return f"Every request carries params._meta with {names} (supported versions: {', '.join(SUPPORTED_VERSIONS)})"
 
 
+def trace_context(meta: object) -> dict[str, str]:
+    """The W3C trace context of a request's `_meta`, where it is well-formed (basic/index, OpenTelemetry)."""
+    parent = meta.get("traceparent") if isinstance(meta, dict) else None
+    if not isinstance(meta, dict) or not isinstance(parent, str) or not _TRACEPARENT.match(parent):
+        return {}
+    rest = {name: meta[name] for name in ("tracestate", "baggage") if _is_short_text(meta.get(name))}
+    return {"traceparent": parent, **rest}
+
+
+def _is_short_text(value: object) -> bool:
+    return isinstance(value, str) and _VISIBLE.match(value) is not None
+
+
 def missing_capability(method: str, params: JsonObject, capabilities: JsonObject) -> JsonObject | None:
     """The client capability that an input request needs and the client did not declare, else None.
 
@@ -75,9 +99,14 @@ def capability_error(missing: JsonObject) -> JSONRPCError:
     """-32021 with `data.requiredCapabilities` (MissingRequiredClientCapabilityError)."""
     return JSONRPCError(
         ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY,
-        "The client did not declare a capability that this request needs: see data.requiredCapabilities",
+        f"The client did not declare what this request needs: {_named(missing)}",
         {"requiredCapabilities": missing},
     )
+
+
+def _named(capabilities: JsonObject) -> str:
+    """As `elicitation (form, url), sampling`."""
+    return ", ".join(f"{name} ({', '.join(modes)})" if modes else name for name, modes in capabilities.items())
 
 
 def version_error(requested: str) -> JSONRPCError:
@@ -89,14 +118,34 @@ def version_error(requested: str) -> JSONRPCError:
     )
 
 
+class Content:
+    """The base of what goes into a result as a content block (app/protocol/content.py)."""
+
+    __slots__ = ()
+
+    def to_json(self) -> JsonObject:
+        """The block, as the schema has it."""
+        raise NotImplementedError
+
+
+class WholeResult:
+    """The base of what is a result by itself."""
+
+    __slots__ = ()
+
+    def to_json(self) -> JsonObject:
+        """The members of the result."""
+        raise NotImplementedError
+
+
 def complete(result: JsonObject) -> JsonObject:
     """A finished result."""
     return {"resultType": "complete", **result}
 
 
-def cacheable(result: JsonObject, *, ttl_ms: int) -> JsonObject:
-    """A finished result that is the same for every caller (server/utilities/caching)."""
-    return {"resultType": "complete", **result, "ttlMs": ttl_ms, "cacheScope": "public"}
+def cacheable(result: JsonObject, *, ttl_ms: int, public: bool = True) -> JsonObject:
+    """A finished result that a client may keep; a public one is the same for all (server/utilities/caching)."""
+    return {"resultType": "complete", **result, "ttlMs": ttl_ms, "cacheScope": "public" if public else "private"}
 
 
 def text_content(text: str) -> JsonObject:

@@ -75,6 +75,25 @@ class Round:
         """16 bytes that are the same in all rounds of this flow and in no other."""
         return self._past.flow_id
 
+    @property
+    def first_asked_at(self) -> int:
+        """When the first round of this flow was, in seconds since the epoch."""
+        return self._past.first_issued_at
+
+    @property
+    def waits(self) -> int:
+        """How many rounds before this one only waited."""
+        return self._past.waits
+
+    @property
+    def answers(self) -> dict[str, Any]:
+        """Every response that counts, of this round and of earlier ones, by key."""
+        answers = dict(self._past.answers)
+        for key, response in self._responses.items():
+            if key in self._past.questions:
+                answers.setdefault(key, response)
+        return answers
+
     def response(self, key: str, request: JsonObject | None = None) -> Any | None:
         """The response that counts for a question, or None: never asked, asked otherwise, or unanswered.
 
@@ -103,12 +122,32 @@ class Round:
         self._digests[key] = request_state.digest(request)
         self.asked[key] = request
 
-    def can_show(self, request: JsonObject) -> bool:
-        """Whether the client declared, in this very request, what it takes to show a question."""
-        return self._missing(request) is None
+    @property
+    def missing_capabilities(self) -> JsonObject:
+        """What the client did not declare, in this very request, and the questions of this round need."""
+        missing: JsonObject = {}
+        for request in self.asked.values():
+            needed = messages.missing_capability(request["method"], request.get("params", {}), self.capabilities)
+            for capability, modes in (needed or {}).items():
+                missing.setdefault(capability, {}).update(modes)
+        return missing
 
-    def _missing(self, request: JsonObject) -> JsonObject | None:
-        return messages.missing_capability(request["method"], request.get("params", {}), self.capabilities)
+    def following(self, state: Any = None, *, max_rounds: int, waiting: bool = False) -> RequestState:
+        """What the next round needs to know of this one. Raises RoundsExceeded."""
+        if self._past.rounds >= max_rounds:
+            raise RoundsExceeded(max_rounds)
+        kept = {key: each for key, each in self.answers.items() if key not in self.asked}
+        questions = {key: self._past.questions[key] for key in kept if key in self._past.questions}
+        questions |= self._digests
+        waits = self._past.waits + 1 if waiting else 0
+        return replace(self._past, questions=questions, answers=kept, state=state, waits=waits)
+
+    def questions(self, notes: Mapping[str, str]) -> dict[str, JsonObject]:
+        """What was asked in this round, each with its note: a sentence before the message (what was wrong before).
+
+        The seal keeps the question without the note, so that the tool finds its own question again.
+        """
+        return {key: _with_note(request, notes.get(key)) for key, request in self.asked.items()}
 
     def input_required(
         self,
@@ -118,38 +157,24 @@ class Round:
         now: int,
         notes: Mapping[str, str] | None = None,
         state: Any = None,
+        waiting: bool = False,
     ) -> JsonObject:
-        """The InputRequiredResult for the questions asked in this round.
+        """The InputRequiredResult for the questions asked in this round, or with none of them where it only waits.
 
-        `notes` puts a sentence before a question's message (what was wrong with the last answer); the
-        seal keeps the question without it, so that the tool finds its own question again.
         Raises RoundsExceeded and StateTooLarge, and JSONRPCError (-32021) naming every capability that the
         client lacks for one of the questions: after the tool, whose own `except` must not swallow it.
         """
-        missing: JsonObject = {}
-        for request in self.asked.values():
-            for capability, modes in (self._missing(request) or {}).items():
-                missing.setdefault(capability, {}).update(modes)
+        missing = self.missing_capabilities
         if missing:
             raise messages.capability_error(missing)
-        if self._past.rounds >= codec.max_rounds:
-            raise RoundsExceeded(codec.max_rounds)
-        kept = {key: each for key, each in self._past.answers.items() if key not in self.asked}
-        for key, response in self._responses.items():
-            if key in self._past.questions and key not in self.asked:
-                kept.setdefault(key, response)
-        questions = {key: self._past.questions[key] for key in kept if key in self._past.questions}
-        questions |= self._digests
-        following = replace(self._past, questions=questions, answers=kept, state=state)
+        following = self.following(state, max_rounds=codec.max_rounds, waiting=waiting)
         try:
             token = codec.seal(following, binding, now=now)
         except ValueError as error:
             raise StateTooLarge(str(error)) from None
         result: JsonObject = {"resultType": "input_required"}
         if self.asked:
-            result["inputRequests"] = {
-                key: _with_note(request, (notes or {}).get(key)) for key, request in self.asked.items()
-            }
+            result["inputRequests"] = self.questions(notes or {})
         return result | {"requestState": token}
 
 

@@ -6,7 +6,8 @@ and how many rounds it has taken. The limits are inside the seal, where a client
 
 Claims: `v` version, `fid` flow id kept for all rounds, `fst` first issued, `iat` issued, `exp` expires
 (seconds since the epoch), `n` rounds issued, `q` key -> digest of the question asked under it,
-`a` key -> answer that counts, `s` the tool's own state.
+`a` key -> answer that counts, `s` the tool's own state, `w` rounds in which nothing was asked and an effect was
+still running elsewhere.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from app import strict_json
 from app.errors import ConfigurationError, RequestStateRefused, SealRefused
 from app.principal import Principal
 from app.protocol.jsonrpc import ErrorCode, JSONRPCError
-from app.sealing import Keyring, Purpose, Seal
+from app.sealing import Purpose, Seal, SealingKeys
 from app.strict_json import JsonObject
 
 LIFETIME: Final = 600
@@ -29,6 +30,8 @@ MAX_AGE: Final = 3600
 MAX_ROUNDS: Final = 8
 CLOCK_SKEW: Final = 60
 """Seconds by which another instance's clock may be ahead of ours."""
+REFUSED: Final[JsonObject] = {"reason": "invalid_request_state"}
+"""The data of the one error for every state that does not verify."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class RequestState:
     questions: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[str, JsonObject] = field(default_factory=dict)
     state: Any = None
+    waits: int = 0
+    """Rounds that only waited for another instance, one after the other."""
 
 
 def begin(*, now: int, entropy: bytes) -> RequestState:
@@ -76,11 +81,11 @@ class RequestStateCodec:
     Raises ConfigurationError for a limit that would limit nothing.
     """
 
-    __slots__ = ("_lifetime", "_max_age", "_seal", "max_rounds")
+    __slots__ = ("_lifetime", "_seal", "max_age", "max_rounds")
 
     def __init__(
         self,
-        keyring: Keyring,
+        keyring: SealingKeys,
         *,
         lifetime: int = LIFETIME,
         max_age: int = MAX_AGE,
@@ -98,11 +103,23 @@ class RequestStateCodec:
             raise ConfigurationError(problems)
         self._seal = Seal(keyring, Purpose.REQUEST_STATE)
         self._lifetime = lifetime
-        self._max_age = max_age
+        self.max_age = max_age
         self.max_rounds = max_rounds
 
     def seal(self, state: RequestState, binding: Binding, *, now: int) -> str:
         """The `requestState` for one more round. Raises ValueError when it would be too large."""
+        return self._seal.seal(self.claims(state, now=now), bound_to=binding.fields())
+
+    def open(self, token: object, binding: Binding, *, now: int) -> RequestState:
+        """Verify a `requestState` for the request at hand. Raises RequestStateRefused."""
+        try:
+            claims = self._seal.open(token, bound_to=binding.fields())
+        except SealRefused as error:
+            raise RequestStateRefused(error.reason) from None
+        return self.read(claims, now=now)
+
+    def claims(self, state: RequestState, *, now: int) -> JsonObject:
+        """What is sealed for one more round."""
         claims: JsonObject = {
             "v": 1,
             "fid": urlsafe_b64encode(state.flow_id).rstrip(b"=").decode(),
@@ -116,14 +133,12 @@ class RequestStateCodec:
             claims["a"] = dict(state.answers)
         if state.state is not None:
             claims["s"] = state.state
-        return self._seal.seal(claims, bound_to=binding.fields())
+        if state.waits:
+            claims["w"] = state.waits
+        return claims
 
-    def open(self, token: object, binding: Binding, *, now: int) -> RequestState:
-        """Verify a `requestState` for the request at hand. Raises RequestStateRefused."""
-        try:
-            claims = self._seal.open(token, bound_to=binding.fields())
-        except SealRefused as error:
-            raise RequestStateRefused(error.reason) from None
+    def read(self, claims: JsonObject, *, now: int) -> RequestState:
+        """The state in claims that a seal vouches for, if it is valid now. Raises RequestStateRefused."""
         # Another version may have other claims: nothing else is looked at.
         if claims.get("v") != 1:
             raise RequestStateRefused("version")
@@ -135,11 +150,12 @@ class RequestStateCodec:
             questions=_by_key(claims, "q"),
             answers=_by_key(claims, "a"),
             state=claims.get("s"),
+            waits=_integer(claims, "w") if "w" in claims else 0,
         )
         # Accept-conditions are stated positively, so that a clock of NaN refuses.
         if not (issued_at - CLOCK_SKEW <= now < expires_at):
             raise RequestStateRefused("expired" if now >= expires_at else "future")
-        if not (now - state.first_issued_at <= self._max_age):
+        if not (now - state.first_issued_at <= self.max_age):
             raise RequestStateRefused("age")
         if not (1 <= state.rounds <= self.max_rounds):
             raise RequestStateRefused("rounds")
@@ -184,6 +200,6 @@ def invalid_request_state(error: RequestStateRefused) -> JSONRPCError:
     return JSONRPCError(
         ErrorCode.INVALID_PARAMS,
         "Invalid or expired requestState",
-        {"reason": "invalid_request_state"},
+        dict(REFUSED),
         reason=f"requestState refused: {error.reason}",
     )

@@ -1,4 +1,4 @@
-"""Streamable HTTP for MCP 2026-07-28: one POST in, one finished answer out.
+"""Streamable HTTP: one POST in, one finished answer out, of MCP 2026-07-28 and the revisions before it.
 
 The order of checks is part of the contract: Origin, method, size, access token, media types, JSON,
 envelope, `_meta`, headers, version, and then the method's own. Bytes of an unauthenticated caller never
@@ -7,29 +7,38 @@ reach the JSON parser.
 
 import logging
 import re
-from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from app import strict_json
 from app.errors import AuthorizationError, Unavailable
 from app.http import HttpRequest, HttpResponse
-from app.ports import ResourceServer
 from app.principal import AccessToken
-from app.protocol import jsonrpc, messages
-from app.protocol.dispatch import Server
+from app.protocol import jsonrpc, legacy, messages
+from app.protocol.dispatch import Exchange, Server
 from app.protocol.jsonrpc import HTTP_STATUS, ErrorCode, JSONRPCError, Notification, Request
 from app.protocol.messages import RequestMeta
+from app.protocol.notifications import Notifications
+from app.protocol.request_headers import check_headers, check_parameters
 from app.strict_json import JsonObject, NotStrictJson
+
+if TYPE_CHECKING:
+    from app.ports import ResourceServer
 
 _JSON: Final = "application/json"
 _SSE: Final = "text/event-stream"
 _NO_STORE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-_FIELD_VALUE = re.compile(r"[\x20-\x7e\t]*\Z")
 _REFUSED_RANGE = re.compile(r"q=0(\.0{0,3})?\Z")
-_SENTINEL = re.compile(r"=\?base64\?(.*)\?=\Z", re.DOTALL)
-_PREFLIGHT_HEADERS: Final = "authorization, content-type, mcp-protocol-version, mcp-method, mcp-name"
-_EXPOSED_HEADERS: Final = "www-authenticate, x-mcp-challenge"
+_REQUEST_HEADERS: Final = (
+    "authorization",
+    "content-type",
+    "mcp-protocol-version",
+    "mcp-method",
+    "mcp-name",
+    "mcp-session-id",
+)
+_PARAMETER_HEADER = re.compile(r"mcp-param-[!#$%&'*+.^_`|~0-9a-z-]+\Z")
+_EXPOSED_HEADERS: Final = "www-authenticate, x-mcp-challenge, mcp-session-id"
 
 _log = logging.getLogger("roundtrip")
 
@@ -37,7 +46,9 @@ _log = logging.getLogger("roundtrip")
 class StreamableHttp:
     """The MCP endpoint: an HttpRequest in, an HttpResponse out. Never raises for what came in."""
 
-    def __init__(self, server: Server, resource_server: ResourceServer, *, allowed_origins: Iterable[str] = ()) -> None:
+    def __init__(
+        self, server: Server, resource_server: "ResourceServer", *, allowed_origins: Iterable[str] = ()
+    ) -> None:
         self._server = server
         self._resource_server = resource_server
         self._allowed_origins = frozenset(allowed_origins)
@@ -50,7 +61,7 @@ class StreamableHttp:
             # Streamable HTTP, Security 1: DNS rebinding reaches a server through somebody's browser.
             return _plain(403, "Origin not allowed", {"outcome": "refused", "reason": "origin"})
         if request.method == "OPTIONS" and origin is not None:
-            response = _preflight()
+            response = _preflight(request.headers.get("access-control-request-headers", ""))
         elif request.method != "POST":
             response = _plain(405, "Use POST", {"outcome": "refused", "reason": "method"}, {"allow": "POST"})
         else:
@@ -90,6 +101,9 @@ class StreamableHttp:
         entropy: bytes,
     ) -> HttpResponse:
         request_id: jsonrpc.RequestId | None = None
+        legacy_client = False
+        notifications = Notifications()
+        headers: dict[str, str] = {}
         try:
             try:
                 message = strict_json.parse(request.body)
@@ -102,14 +116,33 @@ class StreamableHttp:
             facts["method"] = parsed.method[:64]
             if isinstance(parsed, Notification):
                 return HttpResponse(202, _NO_STORE, b"", facts | {"outcome": "accepted"})
-            meta = _read_meta(parsed)
-            check_headers(request.headers, parsed, meta)
-            if meta.protocol_version not in messages.SUPPORTED_VERSIONS:
-                raise messages.version_error(meta.protocol_version)
-            result = self._server.dispatch(parsed, meta, access_token, now=now, entropy=entropy, facts=facts)
-            return _encoded(200, jsonrpc.result_response(parsed.id, result), accepted, facts)
+            legacy_client = legacy.is_legacy(parsed, request.headers)
+            if legacy_client:
+                meta = self._server.legacy_clients.meta(parsed, request.headers, access_token.principal)
+            else:
+                meta = RequestMeta.read(parsed.params)
+                self._check_headers(request.headers, parsed, meta)
+            facts["protocol_version"] = meta.protocol_version
+            sent_meta = parsed.params.get(messages.META)
+            notifications = Notifications.read(sent_meta if isinstance(sent_meta, dict) else {})
+            if legacy_client and notifications.level is None:
+                notifications.level = legacy.LOG_LEVEL
+            trace_context = messages.trace_context(sent_meta)
+            facts |= trace_context
+            exchange = Exchange(
+                parsed, meta, access_token, now, entropy, notifications, facts, trace_context, request.deadline
+            )
+            result = self._server.dispatch(exchange)
+            if parsed.method == legacy.INITIALIZE:
+                session_id = self._server.legacy_clients.session_id(parsed, access_token.principal)
+                headers = {} if session_id is None else {legacy.SESSION_HEADER: session_id}
+            body = jsonrpc.result_response(parsed.id, result)
+            return _encoded(200, body, accepted, facts, notifications.sent, headers)
         except JSONRPCError as error:
-            facts |= {"outcome": "refused", "code": int(error.code), "reason": error.reason}
+            # What a function said of its own end is better than what the wire says.
+            facts["code"] = int(error.code)
+            facts.setdefault("outcome", "refused")
+            facts.setdefault("reason", error.reason)
             refusal = error
         except (AuthorizationError, Unavailable):
             raise
@@ -118,64 +151,19 @@ class StreamableHttp:
             _log.exception("Request %s crashed", request.request_id)
             refusal = JSONRPCError(ErrorCode.INTERNAL_ERROR, "Internal error: the server's log has the reason")
             facts |= {"outcome": "crashed", "code": int(refusal.code), "reason": type(error).__name__}
-        return _encoded(HTTP_STATUS[refusal.code], jsonrpc.error_response(request_id, refusal), accepted, facts)
+        # Clients of earlier revisions take any other status for a broken transport, and never read the error.
+        status = 200 if legacy_client and request_id is not None else HTTP_STATUS.get(refusal.code, 400)
+        return _encoded(status, jsonrpc.error_response(request_id, refusal), accepted, facts)
 
-
-def _read_meta(request: Request) -> RequestMeta:
-    if request.method == "initialize" and messages.META_PROTOCOL_VERSION not in _meta_of(request):
-        # A legacy client has no other way to learn which versions would work (basic/versioning).
-        raise messages.version_error(str(request.params.get("protocolVersion", ""))[:64])
-    return RequestMeta.read(request.params)
-
-
-def _meta_of(request: Request) -> JsonObject:
-    meta = request.params.get(messages.META)
-    return meta if isinstance(meta, dict) else {}
-
-
-def check_headers(headers: Mapping[str, str], request: Request, meta: RequestMeta) -> None:
-    """Require that the mirrored headers say what the body says. Raises JSONRPCError (-32020).
-
-    A duplicate arrives joined with "," and so never equals the body (Request Metadata, Server Validation).
-    """
-    _match(headers, "MCP-Protocol-Version", meta.protocol_version)
-    _match(headers, "Mcp-Method", request.method)
-    named_by = messages.NAMED_BY.get(request.method)
-    name = request.params.get(named_by) if named_by else None
-    if isinstance(name, str):
-        _match(headers, "Mcp-Name", name, decode=True)
-
-
-def _match(headers: Mapping[str, str], name: str, expected: str, *, decode: bool = False) -> None:
-    value = headers.get(name.lower())
-    if value is None:
-        raise _mismatch(f"the header {name} is required")
-    value = value.strip(" \t")
-    if not _FIELD_VALUE.match(value):
-        raise _mismatch(f"the header {name} has characters outside visible ASCII: use the Base64 form")
-    if decode:
-        value = decode_header_value(value, name)
-    if value != expected:
-        raise _mismatch(f"the header {name} does not match the body")
-
-
-def decode_header_value(value: str, name: str) -> str:
-    """Decode the Base64 sentinel form, exactly (Value Encoding). Anything else is literal."""
-    sentinel = _SENTINEL.match(value)
-    if sentinel is None:
-        return value
-    encoded = sentinel.group(1).encode()
-    try:
-        decoded = b64decode(encoded, validate=True)
-        if b64encode(decoded) == encoded:
-            return decoded.decode("utf-8")
-    except ValueError:
-        pass
-    raise _mismatch(f"the header {name} is not valid Base64 of UTF-8")
-
-
-def _mismatch(what: str) -> JSONRPCError:
-    return JSONRPCError(ErrorCode.HEADER_MISMATCH, f"Header mismatch: {what}")
+    def _check_headers(self, headers: Mapping[str, str], request: Request, meta: RequestMeta) -> None:
+        """What mirrors the body says what the body says, and the version is one of ours. Raises JSONRPCError."""
+        check_headers(headers, request, meta)
+        if meta.protocol_version not in messages.SUPPORTED_VERSIONS:
+            raise messages.version_error(meta.protocol_version)
+        mirrored = self._server.mirrored(request)
+        if mirrored:
+            arguments = request.params.get("arguments")
+            check_parameters(headers, arguments if isinstance(arguments, dict) else {}, mirrored)
 
 
 def _refuse_media_types(headers: Mapping[str, str], accepted: frozenset[str]) -> tuple[int, str] | None:
@@ -211,12 +199,22 @@ def _accepted(headers: Mapping[str, str]) -> frozenset[str]:
     return frozenset(filter(takes, (_JSON, _SSE)))
 
 
-def _encoded(status: int, body: bytes, accepted: frozenset[str], facts: Mapping[str, Any]) -> HttpResponse:
-    if _JSON in accepted:
-        return HttpResponse(status, {**_NO_STORE, "content-type": _JSON}, body, facts)
-    # The client takes an event stream only: one finished event is one.
-    event = b"event: message\ndata: " + body + b"\n\n"
-    return HttpResponse(status, {**_NO_STORE, "content-type": _SSE, "x-accel-buffering": "no"}, event, facts)
+def _encoded(
+    status: int,
+    body: bytes,
+    accepted: frozenset[str],
+    facts: Mapping[str, Any],
+    notifications: Sequence[JsonObject] = (),
+    headers: Mapping[str, str] | None = None,
+) -> HttpResponse:
+    """A response as JSON; as one finished event stream where there are notifications, or no JSON is taken."""
+    own = {**_NO_STORE, **(headers or {})}
+    if _JSON in accepted and not (notifications and _SSE in accepted):
+        return HttpResponse(status, {**own, "content-type": _JSON}, body, facts)
+    events = b"".join(
+        b"event: message\ndata: " + each + b"\n\n" for each in (*map(jsonrpc.encode, notifications), body)
+    )
+    return HttpResponse(status, {**own, "content-type": _SSE, "x-accel-buffering": "no"}, events, facts)
 
 
 def _plain(
@@ -231,10 +229,12 @@ def _plain(
     )
 
 
-def _preflight() -> HttpResponse:
+def _preflight(wanted: str) -> HttpResponse:
+    # Which parameters have headers is the tools' matter: of that shape, any may come.
+    parameters = [name for name in map(str.strip, wanted.lower().split(",")) if _PARAMETER_HEADER.match(name)]
     headers = {
         "access-control-allow-methods": "POST",
-        "access-control-allow-headers": _PREFLIGHT_HEADERS,
+        "access-control-allow-headers": ", ".join((*_REQUEST_HEADERS, *parameters)),
         "access-control-max-age": "600",
     }
     return HttpResponse(204, {**_NO_STORE, **headers}, b"", {"outcome": "preflight"})

@@ -6,6 +6,8 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
+from app.errors import OutOfTime
+
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
 _loop_starting = threading.Lock()
@@ -17,7 +19,13 @@ def run_async(coroutine: Coroutine[Any, Any, Any]) -> Any:
     The loop has a thread of its own and is never closed: clients that a tool keeps between calls stay
     bound to a live loop, and a caller that is inside a loop itself can call too.
     """
-    return asyncio.run_coroutine_threadsafe(coroutine, _running_loop()).result()
+    running = asyncio.run_coroutine_threadsafe(coroutine, _running_loop())
+    try:
+        return running.result()
+    except OutOfTime:
+        # Nobody waits for it any more: thawed with the next invocation, it would go on.
+        running.cancel()
+        raise
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:

@@ -1,16 +1,15 @@
 """What a tool holds while it runs: the Context, and the explicit style of asking."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from pydantic import BaseModel
 
-from app.errors import ConfigurationError
+from app.errors import ConfigurationError, WidgetStateRefused
 from app.principal import Principal
-from app.protocol import elicitation, messages
-from app.protocol.dispatch import Call, Completed, InputNeeded, Outcome
+from app.protocol import elicitation
 from app.protocol.elicitation import (
     Accepted,
     Answer,
@@ -21,13 +20,19 @@ from app.protocol.elicitation import (
     Missing,
     form_of,
 )
+from app.protocol.features import Call, InputNeeded, Outcome, Stopped
+from app.protocol.notifications import LoggingLevel
+from app.protocol.widget_state import LIFETIME
 from app.strict_json import JsonObject
 
-if TYPE_CHECKING:  # imported by the first tool that connects: the others need none of it
+if TYPE_CHECKING:  # imported by the first tool that uses it: the others need none of it
     from app.oauth.connections import Connected, Connections, Pending, Response
     from app.oauth.connections import Ended as FlowEnded
+    from app.toolkit.guard import Steps
+    from app.toolkit.model_requests import CreateMessage, CreateMessageResult, ListRoots, Root
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,18 @@ class Question(Generic[M]):
 
     message: str
     model: type[M]
+
+    def request(self) -> JsonObject:
+        """The input request that shows it."""
+        return form_of(self.model).request(self.message)
+
+
+Request: TypeAlias = "Question[Any] | CreateMessage | ListRoots | JsonObject"
+
+
+def as_request(request: Request) -> JsonObject:
+    """An input request as JSON."""
+    return request if isinstance(request, dict) else request.request()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +63,7 @@ class InputRequired:
     not content, and no credentials. Most tools want `Context.ask`.
     """
 
-    requests: Mapping[str, "Question[Any] | JsonObject"] = field(default_factory=dict)
+    requests: Mapping[str, Request] = field(default_factory=dict)
     state: Any = None
 
     def __post_init__(self) -> None:
@@ -73,8 +90,9 @@ class Ended(BaseException):
 class Responses:
     """What came back for the keys that an `InputRequired` asked, for the explicit style."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, answered: dict[str, Any]) -> None:
         self._call = call
+        self._answered = answered
 
     @overload
     def get(self, key: str) -> AnyAnswer[JsonObject]: ...
@@ -86,7 +104,7 @@ class Responses:
         With a `model` the content is validated as strictly as in `Context.ask`; without, `Accepted.value`
         is the content as it came.
         """
-        response = self._call.round.response(key)
+        response = self.raw(key)
         if response is None:
             return Missing()
         if model is not None:
@@ -105,18 +123,23 @@ class Responses:
         """What came back under a key, unread: for `sampling/createMessage` and `roots/list`, whose results have
         no action. None unless a verified earlier round asked it. Most tools want `get`.
         """
-        return self._call.round.response(key)
+        response = self._call.round.response(key)
+        if response is not None:
+            self._answered[key] = response
+        return response
 
 
 class Context:
     """One round of one call: who calls, what was answered, and the ways to end."""
 
-    def __init__(self, call: Call, *, link_as_text: bool = False) -> None:
+    def __init__(self, call: Call) -> None:
         self._call = call
-        self._link_as_text = link_as_text
         self._notes: dict[str, str] = {}
+        self._answered: dict[str, Any] = {}
+        """The answers that the function has seen: what it does next may depend on them."""
+        self._steps: Steps | None = None
         self._used: dict[str, JsonObject] = {}
-        self.responses: Final = Responses(call)
+        self.responses: Final = Responses(call, self._answered)
 
     @property
     def principal(self) -> Principal:
@@ -137,6 +160,16 @@ class Context:
     def request_id(self) -> str:
         """The front door's id of this invocation (`aws_request_id` on Lambda), as in the log."""
         return str(self._call.facts.get("request_id", ""))
+
+    @property
+    def arguments(self) -> JsonObject:
+        """The arguments as they came, before the types of the signature."""
+        return self._call.arguments
+
+    @property
+    def trace_context(self) -> Mapping[str, str]:
+        """The W3C trace context of this request, for requests to other services: `traceparent` and the like."""
+        return self._call.trace_context
 
     @property
     def flow_id(self) -> str:
@@ -163,9 +196,7 @@ class Context:
         for key, question in questions.items():
             form = form_of(question.model)
             request = form.request(question.message)
-            if self._used.setdefault(key, request) != request:
-                raise ValueError(f"Two questions have the key {key!r}: give each its own")
-            response = self._call.round.response(key, request)
+            response = self._response(key, request)
             answer = Missing() if response is None else form.read(response)
             match answer:
                 case Missing():
@@ -219,10 +250,128 @@ class Context:
         """Forget the user's connection to a third party and revoke it there. False if there was none."""
         return self._connection_service().disconnect(self.principal.user, provider, now=self._call.now)
 
+    def sample(
+        self,
+        key: str,
+        messages: Sequence[str | JsonObject],
+        *,
+        max_tokens: int,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] = (),
+    ) -> "CreateMessageResult":
+        """Let the client's model write something, or return what it wrote (client/sampling).
+
+        Sampling is deprecated as of 2026-07-28 (SEP-2577), and few clients declare it: prefer an API of a model.
+        What comes back is the client's word. It counts for exactly these messages, as an answer to `ask` does.
+        """
+        from app.toolkit.model_requests import CreateMessage, CreateMessageResult
+
+        request = CreateMessage(messages, max_tokens, system_prompt, temperature, stop_sequences).request()
+        found = CreateMessageResult.read(self._response(key, request))
+        return found if found is not None else self._ask_again(key, request)
+
+    def roots(self, key: str = "roots") -> "list[Root]":
+        """The file system roots that the client offers (client/roots). Deprecated as of 2026-07-28 (SEP-2577)."""
+        from app.toolkit.model_requests import ListRoots
+
+        request = ListRoots().request()
+        found = ListRoots.read(self._response(key, request))
+        return found if found is not None else self._ask_again(key, request)
+
+    def _response(self, key: str, request: JsonObject) -> Any | None:
+        if self._used.setdefault(key, request) != request:
+            raise ValueError(f"Two questions have the key {key!r}: give each its own")
+        response = self._call.round.response(key, request)
+        if response is not None:
+            self._answered[key] = response
+        return response
+
+    def once(self, key: str, function: Callable[[], T]) -> T:
+        """Run an effect before or between questions, once for all rounds, and return its result in each.
+
+        `key` names it as a question's key does. The result must be JSON, and what is more than 16 KiB is not kept
+        for later rounds. It counts for the answers that came before it: another answer in a repeated round is
+        refused. If the function raised, or its instance died, nobody knows whether it happened: later rounds end
+        with that, and never run it again. `fail` and `stop` in it end later rounds in the same words; it may not
+        ask. Needs a store.
+        """
+        return self._once.run(key, self._answered, function)
+
+    async def once_async(self, key: str, function: Callable[[], Awaitable[T]]) -> T:
+        """`once` for a coroutine function, in an `async def` tool."""
+        return await self._once.run_async(key, self._answered, function)
+
+    @property
+    def _once(self) -> "Steps":
+        if self._steps is None:
+            from app.toolkit.guard import Steps
+
+            self._steps = Steps(self._call)
+        return self._steps
+
+    @property
+    def idempotency_key(self) -> str:
+        """A UUID for a service that takes one: the same in all rounds and repetitions of this flow.
+
+        Within the function of `once` it is that effect's own: services refuse one key for two requests.
+        """
+        from app.effects.once import idempotency_key
+
+        return idempotency_key(self._call.round.flow_id, self._steps.current if self._steps else None)
+
+    @property
+    def time_left(self) -> float | None:
+        """Seconds until this invocation is killed, or None where nobody kills it."""
+        deadline = self._call.deadline
+        return None if deadline is None else max(0.0, deadline - self._call.services.clock())
+
+    def need_time(self, seconds: float) -> None:
+        """End this round, before an effect, if fewer seconds are left: the client comes again at once, to a whole
+        invocation. For what may take nearly as long as the function's timeout.
+        """
+        from app.toolkit.guard import need_time
+
+        need_time(self._call, seconds)
+
+    def _ask_again(self, key: str, request: JsonObject) -> NoReturn:
+        self._call.round.ask(key, request)
+        raise Ended(InputNeeded(notes=self._notes), "input_required")
+
+    def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Report progress, where the client asked for it. A buffered function sends it with the answer.
+
+        Raises ValueError for a value that does not increase.
+        """
+        self._call.notifications.progress(progress, total=total, message=message)
+
+    def log(self, level: LoggingLevel, data: Any, *, logger: str | None = None) -> None:
+        """Send a log message to the client, where it asked for this level. Never credentials or personal data.
+
+        Deprecated as of 2026-07-28 (SEP-2577): for your own eyes, use `logging`.
+        """
+        self._call.notifications.log(level, data, logger=logger)
+
+    def seal(self, name: str, value: Any, *, lifetime: int = LIFETIME) -> str:
+        """Seal a JSON value for the view of this tool's result, which gives it back in a later call.
+
+        Only `open` with the same name, for the same user and client, reads it, for `lifetime` seconds.
+        """
+        return self._call.services.widget_state.seal(self.principal, name, value, now=self._call.now, lifetime=lifetime)
+
+    def open(self, name: str, token: str) -> Any:
+        """What `seal` sealed under this name. Ends the call with a clear text for anything else."""
+        try:
+            return self._call.services.widget_state.open(self.principal, name, token, now=self._call.now)
+        except WidgetStateRefused as error:
+            self._call.facts["reason"] = f"widget state: {error.reason}"
+            self.fail("This view is out of date. Load it again.")
+
     def _connection_service(self) -> "Connections":
         from app.oauth.connections import Connections
 
-        service = self._call.connections() if self._call.connections else None
+        opened = self._call.services.connections
+        service = opened() if opened else None
         if not isinstance(service, Connections):
             raise ConfigurationError(["This tool connects a third party, which needs a store: set MCP_REDIS_URL."])
         return service
@@ -240,17 +389,13 @@ class Context:
             "method": "elicitation/create",
             "params": {"mode": "url", "url": outcome.url, "message": message},
         }
-        if self._link_as_text and not self._call.round.can_show(request):
-            # Many hosts declare form mode only: the model passes the link on, and calls again.
-            text = f"{message} The user has to open {outcome.url} in a browser. Call this tool again after that."
-            return Ended(Completed(messages.tool_error(text)), "link")
         self._call.round.ask(key, request)
         return Ended(InputNeeded(notes=self._notes), "input_required")
 
     def fail(self, text: str) -> NoReturn:
         """End the call with a tool error that the model can act on: `tickets.get(id) or ctx.fail("…")`."""
-        raise Ended(Completed(messages.tool_error(text)), "failed")
+        raise Ended(Stopped(text), "failed")
 
     def stop(self, text: str) -> NoReturn:
         """End the call because the user does not want it. The text tells the model which answer it was."""
-        raise Ended(Completed(messages.tool_error(text)), "stopped")
+        raise Ended(Stopped(text), "stopped")

@@ -12,7 +12,7 @@ class Assign(BaseModel):
     agent: Literal["ana", "ben", "chioma"] = Field(description="Who takes it")
 
 
-@tool(title="Assign a ticket")
+@tool(title="Assign a ticket", destructive=False)
 def assign_ticket(
     id: Annotated[str, Field(description="Ticket id, like T-1")],
     ctx: Context,

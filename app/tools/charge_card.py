@@ -13,7 +13,7 @@ class Charge(BaseModel):
     confirm: bool = Field(description="Tick to charge the card")
 
 
-@tool(title="Charge a card", destructive=True, link_as_text=True)
+@tool(title="Charge a card", destructive=True, text_fallback=True)
 def charge_card(cents: Annotated[int, Field(ge=1, le=100_000, description="Amount in cents")], ctx: Context) -> str:
     """Charge the customer's card through the user's payment account. Asks the user to confirm."""
     message = "Enter your payments API key on our page, to charge the card."

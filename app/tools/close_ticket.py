@@ -1,4 +1,4 @@
-"""Example: a question with a choice, and a structured result."""
+"""Example: a question with a choice, a structured result, and an effect that happens once."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -26,7 +26,7 @@ class ClosedTicket(BaseModel):
     note: str
 
 
-@tool(title="Close a ticket", destructive=True)
+@tool(title="Close a ticket", destructive=True, once=True)
 def close_ticket(id: Annotated[str, Field(description="Ticket id, like T-1")], ctx: Context) -> ClosedTicket:
     """Close a support ticket and email the customer. Asks the user for the resolution first."""
     ticket = desk.tickets.get(id) or ctx.fail(f"There is no ticket {id}.")

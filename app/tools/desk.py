@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 _log = logging.getLogger("roundtrip.desk")
 
 AGENTS = ("ana", "ben", "chioma")
+PRICES = {"fuser": 8900, "toner": 4200}
+"""Cents for each spare part."""
 
 
 @dataclass

@@ -8,7 +8,7 @@ from app.tools.hub import HubApi, HubFailed, Repository
 _MESSAGE = "Connect your Local Hub account to list your repositories."
 
 
-@tool(title="List my repositories", read_only=True, link_as_text=True)
+@tool(title="List my repositories", read_only=True, text_fallback=True)
 def list_repositories(ctx: Context) -> list[Repository]:
     """List the user's repositories at Local Hub. The user connects their account in a browser first."""
     hub = ctx.connect("hub", scopes=["repo:read", "user:read"], message=_MESSAGE)

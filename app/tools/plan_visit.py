@@ -28,7 +28,7 @@ class Visit(BaseModel):
     people: int
 
 
-@tool(title="Plan an on-site visit")
+@tool(title="Plan an on-site visit", destructive=False)
 def plan_visit(site: Annotated[str, Field(description="Customer site, like Lisbon")], ctx: Context) -> Visit:
     """Plan a technician's visit to a customer site. Asks for the day, the equipment and the crew."""
     first = ctx.ask_all(

@@ -1,19 +1,31 @@
 """The MCP function: the endpoint and the metadata that leads clients to log in. The hot path."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from app.adapters import snapstart
+from app.adapters.alarm import Alarm
 from app.adapters.http_client import HttpDocumentSource
+from app.adapters.tracing import Tracing, wanted_tracing
 from app.authorization.access_token import TokenRules
 from app.authorization.jwks import Jwks
 from app.authorization.resource_server import JwtResourceServer
+from app.errors import ConfigurationError
 from app.http import HttpRequest, HttpResponse
-from app.ports import DocumentSource
-from app.protocol.dispatch import Server, Tool
+from app.protocol.dispatch import Implementation, Server
+from app.protocol.features import Features, Interrupt, Services
 from app.protocol.request_state import RequestStateCodec
 from app.protocol.streamable_http import StreamableHttp
+from app.protocol.widget_state import WidgetState
+from app.sealing import SealingKeys
 from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.ports import DocumentSource
+    from app.wiring.connections import UrlMode
 
 VERSION = "0.1.0"
 
@@ -24,29 +36,54 @@ class McpFunction:
     def __init__(
         self,
         settings: Settings,
-        tools: Iterable[Tool],
-        documents: DocumentSource,
+        offered: Features | Iterable[object],
+        documents: "DocumentSource",
         *,
         connections: Callable[[], object] | None = None,
+        effects: Callable[[], object] | None = None,
+        asks_limited: bool = False,
+        tracing: Tracing | None = None,
+        clock: Callable[[], float] = time.time,
+        interrupt: Interrupt = Alarm,
     ) -> None:
+        features = Features.of(offered)
+        unguarded = [tool.name for tool in features.tools if tool.needs_store] if effects is None else []
+        if unguarded:
+            raise ConfigurationError(
+                [
+                    f"{', '.join(unguarded)}: once=True and approval=... need a store. Set MCP_REDIS_URL or "
+                    "MCP_CONNECTIONS_SECRET, or take them off."
+                ]
+            )
+        if tracing is not None:
+            features = tracing.features(features)
+        audience = settings.resource_url
         server = Server(
-            name=settings.server_name,
-            version=VERSION,
-            tools=tools,
+            Implementation(settings.server_name, VERSION),
+            features,
+            keyring=settings.keyring,
             codec=RequestStateCodec(settings.keyring),
-            audience=settings.resource_url,
-            connections=connections,
+            audience=audience,
+            services=Services(
+                WidgetState(settings.keyring, audience=audience),
+                clock,
+                connections,
+                effects,
+                asks_limited=asks_limited,
+                interrupt=interrupt,
+            ),
+            text_fallback=settings.text_fallback,
         )
         self.keys = Jwks(documents, issuer=settings.issuer, jwks_url=settings.jwks_url)
         resource_server = JwtResourceServer(
             TokenRules(settings.issuer, settings.resource_url, settings.subject_claim),
             self.keys,
             required_scopes=settings.required_scopes,
-            scopes_supported=server.scopes,
+            scopes_supported=features.scopes,
             name=settings.server_name,
         )
         endpoint = StreamableHttp(server, resource_server, allowed_origins=settings.allowed_origins)
-        self._endpoint = endpoint
+        self._answer = endpoint.respond if tracing is None else tracing.respond(endpoint.respond)
         self._metadata = resource_server.metadata
         own_path = urlsplit(settings.resource_url).path
         # Both spellings are answered: a redirect would make clients drop the body or the token.
@@ -61,7 +98,7 @@ class McpFunction:
 
     def _respond(self, request: HttpRequest, *, now: float, entropy: bytes) -> HttpResponse:
         if request.path in self._mcp_paths:
-            return self._endpoint.respond(request, now=now, entropy=entropy)
+            return self._answer(request, now=now, entropy=entropy)
         if request.path in self._metadata_paths:
             return self._metadata() if request.method in ("GET", "HEAD") else _status(405, {"allow": "GET, HEAD"})
         return _status(404, {})
@@ -72,13 +109,31 @@ def _status(status: int, headers: Mapping[str, str]) -> HttpResponse:
     return HttpResponse(status, {"content-type": "application/json", "cache-control": "no-store", **headers}, body)
 
 
-def build(environment: Mapping[str, str], tools: Iterable[Tool]) -> Callable[..., HttpResponse]:
-    """The MCP function of a deployment. Raises ConfigurationError, so that a broken one does not start."""
-    settings = Settings.read(environment)
-    connections: Callable[[], object] | None = None
-    if environment.get("MCP_REDIS_URL") or environment.get("MCP_PROVIDERS"):
-        # A function that connects nobody pays nothing for it at start.
-        from app.wiring import connections as url_mode
+def _wrapped_ring(secret_id: str, kms_key: str, app: str) -> SealingKeys:
+    from app.adapters.kms import KmsKeyring
 
-        connections = url_mode.connections(environment, settings)
-    return McpFunction(settings, tools, HttpDocumentSource(), connections=connections).respond
+    return KmsKeyring(secret_id, kms_key, app)
+
+
+def build(environment: Mapping[str, str], offered: Features | Iterable[object]) -> Callable[..., HttpResponse]:
+    """The MCP function of a deployment. Raises ConfigurationError, so that a broken one does not start."""
+    settings = Settings.read(environment, _wrapped_ring)
+    mode: UrlMode | None = None
+    of_the_store = ("REDIS_URL", "CONNECTIONS_SECRET", "PROVIDERS", "ASK_LIMIT", "FLOW_LIMIT")
+    if any(environment.get(f"MCP_{name}") for name in of_the_store):
+        # A function that connects nobody pays nothing for it at start.
+        from app.wiring.connections import url_mode
+
+        mode = url_mode(environment, settings)
+    documents = HttpDocumentSource()
+    function = McpFunction(
+        settings,
+        offered,
+        documents,
+        connections=None if mode is None else mode.connections,
+        effects=None if mode is None else mode.effects,
+        asks_limited=mode is not None and mode.asks_limited,
+        tracing=wanted_tracing(environment),
+    )
+    snapstart.register(settings.keyring, function.keys, documents, mode)
+    return function.respond

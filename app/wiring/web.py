@@ -2,49 +2,69 @@
 
 import secrets
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from fastapi import FastAPI
 
+from app.adapters import snapstart
 from app.adapters.aws_lambda import log_request
 from app.adapters.http_client import HttpDocumentSource
+from app.adapters.kms import KmsKeyring
 from app.adapters.oauth_http import HttpTokenEndpoint
 from app.adapters.redis_sessions import RedisLogins, RedisSessions
+from app.adapters.tracing import wanted_tracing
 from app.authorization import access_token
 from app.authorization.access_token import TokenRules
 from app.authorization.jwks import Jwks, metadata_urls
 from app.authorization.signed_jwt import verified_claims
-from app.connection_settings import ConnectionSettings
+from app.connection_settings import ConnectionSettings, pages_url
 from app.oauth.browser import BrowserFlow
 from app.oauth.id_token import IdTokenRules
 from app.oauth.server_metadata import MetadataCache
 from app.oauth.sessions import Sessions
 from app.oauth.sign_in import Identification, OpenIdConnect, PlainOAuth, SignIn, SignInClient
-from app.ports import DocumentSource
 from app.principal import AccessToken
-from app.protocol.dispatch import Tool
+from app.protocol.features import Features
 from app.settings import Settings
 from app.strict_json import JsonObject
 from app.web import create_app
 from app.web.browser_pages import BrowserPages
-from app.wiring.connections import Stores, connections_on, open_stores
+from app.web.late_pages import LatePages
+from app.wiring.connections import Stores, url_mode
 from app.wiring.mcp import McpFunction
 
 
-def build(environment: Mapping[str, str], tools: Iterable[Tool]) -> FastAPI:
+def build(environment: Mapping[str, str], offered: Features | Iterable[object]) -> FastAPI:
     """The web application of a deployment. Raises ConfigurationError, so that a broken one does not start."""
-    settings = Settings.read(environment)
-    configured = ConnectionSettings.read(environment, settings)
+    settings = Settings.read(environment, KmsKeyring)
+    mode = url_mode(environment, settings)
     documents = HttpDocumentSource()
-    if configured is None:
-        return create_app(McpFunction(settings, tools, documents).respond, log_request)
-    stores = open_stores(configured)
-    function = McpFunction(settings, tools, documents, connections=connections_on(stores, configured))
-    pages = browser_pages(settings, configured, stores, documents, function.keys)
-    return create_app(function.respond, log_request, pages)
+    function = McpFunction(
+        settings,
+        offered,
+        documents,
+        connections=None if mode is None else mode.connections,
+        effects=None if mode is None else mode.effects,
+        asks_limited=mode is not None and mode.asks_limited,
+        tracing=wanted_tracing(environment),
+    )
+    metadata = MetadataCache(documents, issuer=settings.issuer, locations=metadata_urls(settings.issuer))
+    snapstart.register(settings.keyring, function.keys, metadata, documents, mode)
+    if mode is None:
+        return create_app(function.respond, log_request)
+
+    @cache
+    def pages() -> BrowserPages:
+        return browser_pages(settings, mode.settings, mode.stores, metadata, function.keys)
+
+    if mode.is_read:
+        return create_app(function.respond, log_request, pages())
+    late = LatePages(pages, base_url=pages_url(settings), server_name=settings.server_name)
+    return create_app(function.respond, log_request, late)
 
 
 def browser_pages(
-    settings: Settings, configured: ConnectionSettings, stores: Stores, documents: DocumentSource, keys: Jwks
+    settings: Settings, configured: ConnectionSettings, stores: Stores, metadata: MetadataCache, keys: Jwks
 ) -> BrowserPages:
     """The pages of URL mode, signed in to at the MCP authorization server. `keys` are the ones of access tokens."""
     tokens = HttpTokenEndpoint()
@@ -61,7 +81,7 @@ def browser_pages(
         ),
         sign_in=SignIn(
             client=SignInClient(configured.client_id, f"{configured.base_url}/auth/callback", configured.client_secret),
-            metadata=MetadataCache(documents, issuer=settings.issuer, locations=metadata_urls(settings.issuer)),
+            metadata=metadata,
             tokens=tokens,
             identification=_identification(settings, configured, keys),
             logins=RedisLogins(stores.redis),

@@ -1,70 +1,22 @@
 """The official TypeScript client against the local stack, through a small driver of our own."""
 
-import json
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.tools import TOOLS
-from infra.local.identity import sign_in
+from tests.clients.driver import Driver, typescript_client
 from tests.clients.scenarios import SCENARIOS, Scenario, accept
 from tests.conftest import RunningStack
 
-FOLDER = Path(__file__).parent / "typescript"
-
-pytestmark = pytest.mark.skipif(
-    shutil.which("npm") is None or shutil.which("node") is None,
-    reason="the official TypeScript client needs Node.js 20 and npm: install them to run these tests",
-)
-
-
-class Driver:
-    """The driver process, one JSON line each way."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
-
-    def send(self, command: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-
-    def receive(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, "the driver ended"
-        reply: dict[str, Any] = json.loads(line)
-        return reply
-
-    def command(self, **command: Any) -> dict[str, Any]:
-        self.send(command)
-        return self.receive()
-
 
 @pytest.fixture(scope="module")
-def installed() -> None:
-    """The locked client, from the npm registry."""
-    if not (FOLDER / "node_modules").exists():
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=FOLDER, check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module")
-def driver(stack: RunningStack, installed: None) -> Iterator[Driver]:
-    """A client of Alice's: it found the authorization server, registered and signed in by itself."""
-    with subprocess.Popen(
-        ["node", "driver.mjs"], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        driver = Driver(process)
-        asked = driver.command(connect=stack.mcp_url)
-        connected = driver.command(redirect=sign_in(asked["authorize"], user="alice"))
-        assert connected["connected"] == [tool.name for tool in TOOLS]
+def driver(stack: RunningStack) -> Iterator[Driver]:
+    """A client of Alice's."""
+    with typescript_client(stack.mcp_url, user="alice") as (driver, listed):
+        assert listed == [tool.name for tool in TOOLS]
         yield driver
-        driver.send({})
-        process.wait(timeout=10)
 
 
 def text(reply: dict[str, Any]) -> str:

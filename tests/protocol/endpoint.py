@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from app.http import HttpRequest
 from app.protocol import messages
-from app.protocol.dispatch import Call, Completed, Outcome, Tool
+from app.protocol.features import Call, Completed, Outcome, Tool
 from app.strict_json import JsonObject
 from app.testing import CLIENT_ID, FORMS, Reply, Server
 from app.toolkit import Accepted, Context, InputRequired, Question, tool

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from app.principal import Principal
 from app.protocol import mrtr, request_state
-from app.protocol.dispatch import Tool
+from app.protocol.features import Tool
 from app.protocol.jsonrpc import ErrorCode, JSONRPCError
 from app.protocol.mrtr import Round
 from app.protocol.request_state import LIFETIME, MAX_ROUNDS, Binding, RequestStateCodec
@@ -155,8 +155,7 @@ def test_a_renamed_function_with_the_same_tool_name_and_key_resumes() -> None:
             case _:
                 return ctx.stop("No.")
 
-    server.tools = (erase_for_good,)
-    server.restart()
+    server.restart([erase_for_good])
     assert retry(alice, asked).text == "Rewritten."
     assert (first.effects, second.effects) == ([], ["Q3"])
 
@@ -196,8 +195,7 @@ def test_a_question_that_changed_since_it_was_shown_is_asked_again(change: str) 
             case _:
                 return ctx.stop("No.")
 
-    server.tools = (changed,)
-    server.restart()
+    server.restart([changed])
     again = retry(alice, asked)
     assert asks_again(again)
     assert desk.effects == []
@@ -248,7 +246,7 @@ class Scene:
 
     def deployment(self, **settings: str) -> Server:
         """Another deployment of the same tools with the same key."""
-        return Server(self.server.tools, keyring=self.server.keyring, settings=settings, clock=self.server.clock)
+        return Server(self.server.features, keyring=self.server.keyring, settings=settings, clock=self.server.clock)
 
 
 @pytest.fixture
@@ -798,22 +796,6 @@ def test_a_question_that_is_no_input_request_is_a_fault_of_the_tool(request_: Js
 def test_a_question_that_is_no_json_is_a_fault_of_the_tool() -> None:
     with pytest.raises(TypeError):
         a_round().ask("key", {**ASK, "params": {"message": object()}})
-
-
-@pytest.mark.parametrize(
-    ("mode", "capabilities", "shown"),
-    [
-        ("form", {"elicitation": {}}, True),
-        ("form", {"elicitation": {"form": {}}}, True),
-        ("form", {"elicitation": {"url": {}}}, False),
-        ("url", {"elicitation": {}}, False),
-        ("url", {"elicitation": {"url": {}}}, True),
-        ("form", {}, False),
-    ],
-)
-def test_a_question_can_be_shown_where_its_mode_was_declared(mode: str, capabilities: JsonObject, shown: bool) -> None:
-    asked = {"method": "elicitation/create", "params": {"mode": mode, "message": "?"}}
-    assert a_round(capabilities=capabilities).can_show(asked) is shown
 
 
 def test_a_round_that_only_waits_has_a_state_and_no_questions() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.http import HttpRequest
-from app.protocol.streamable_http import decode_header_value
+from app.protocol.request_headers import decode_header_value
 from app.strict_json import MAX_BODY
 from app.testing import Reply, accept
 from tests.protocol.endpoint import Draft, JudgedServer, draft, served
@@ -576,7 +576,7 @@ def test_a_whole_call_gives_the_front_doors_request_id_to_the_tool_and_to_the_lo
 
 def test_what_the_log_is_told_has_no_token_no_body_and_no_state() -> None:
     """DESIGN, promise 3. The facts of a response are all that its log line says."""
-    server = JudgedServer(served().tools)
+    server = JudgedServer(served().features)
     request = draft(server, params={"name": "delete", "arguments": {"target": MARK}})
     token = str(request.headers["authorization"]).removeprefix("Bearer ")
     first = request.send()

@@ -109,7 +109,9 @@ def test_the_judge_refuses_what_the_schema_lacks(method: str, result: JsonObject
 
 
 NO_STORE = {"cache-control": "no-store", "content-type": "application/json"}
-SENT = HttpRequest("POST", "/mcp", {}, b'{"jsonrpc":"2.0","id":"1","method":"tools/call"}')
+SENT = HttpRequest(
+    "POST", "/mcp", {"mcp-protocol-version": "2026-07-28"}, b'{"jsonrpc":"2.0","id":"1","method":"tools/call"}'
+)
 
 
 def _response(message: Any, status: int, headers: dict[str, str]) -> HttpResponse:

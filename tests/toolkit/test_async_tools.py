@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from app.protocol.dispatch import Tool
+from app.protocol.features import Tool
 from app.testing import Reply, Server, accept, decline
 from app.toolkit import Accepted, Context, InputRequired, Missing, Question, tool
 from app.toolkit.async_tools import run_async

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 
 from app.principal import Principal
-from app.protocol.dispatch import Tool
+from app.protocol.features import Tool
 from app.strict_json import JsonObject
 from app.testing import CLIENT_ID, FORMS, ISSUER, Reply, Server, accept, cancel, decline
 from app.toolkit import Accepted, Answer, Cancelled, Context, Declined, Question, tool

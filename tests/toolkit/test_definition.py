@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn, NotRequired, Optional
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from app.errors import ConfigurationError
-from app.protocol.dispatch import Tool
+from app.protocol.features import Tool
 from app.strict_json import JsonObject
 from app.testing import Reply, Server
 from app.toolkit import Context, InputRequired, tool
@@ -277,8 +277,8 @@ class Point(NamedTuple):
     name: str
 
 
-MOMENT = datetime(2026, 12, 24, 18)  # noqa: DTZ001
-TICKET = {"ticketId": "T-1", "opened": "2026-12-24T18:00:00"}
+MOMENT = datetime(2026, 12, 24, 18, tzinfo=UTC)
+TICKET = {"ticketId": "T-1", "opened": "2026-12-24T18:00:00Z"}
 STRUCTURED = [
     ("a model with an alias", Ticket, Ticket(ticket_id="T-1", opened=MOMENT), TICKET),
     ("a model or None", Ticket | None, None, None),
@@ -293,7 +293,7 @@ STRUCTURED = [
     ("a dict of anything", dict[str, Any], {"a": [None, "Größe"]}, {"a": [None, "Größe"]}),
     ("an integer", int, 5, 5),
     ("a boolean", bool, False, False),
-    ("a datetime", datetime, MOMENT, "2026-12-24T18:00:00"),
+    ("a datetime", datetime, MOMENT, "2026-12-24T18:00:00Z"),
     ("a date", date, date(2026, 12, 24), "2026-12-24"),
     ("a timedelta", timedelta, timedelta(seconds=5), "PT5S"),
     ("a Decimal", Decimal, Decimal("1.50"), "1.50"),

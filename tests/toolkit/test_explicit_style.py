@@ -7,8 +7,8 @@ from typing import Any, assert_never, assert_type
 import pytest
 from pydantic import BaseModel
 
-from app.protocol.dispatch import Tool
 from app.protocol.elicitation import AnyAnswer
+from app.protocol.features import Tool
 from app.strict_json import JsonObject
 from app.testing import FORMS, Client, Reply, Server, accept, cancel, decline
 from app.toolkit import Accepted, Cancelled, Context, Declined, InputRequired, Invalid, Missing, Question, tool

@@ -1,5 +1,5 @@
 // The official TypeScript client behind a line protocol: one JSON command in, one JSON reply out.
-//   {"connect": url}                        -> {"authorize": url}, then {"redirect": url} in, {"connected": names} out
+//   {"connect": url, "mode", "capabilities"} -> {"authorize": url}, then {"redirect": url} in, {"connected": names} out
 //   {"call": name, "arguments", "answers"}  -> {"result", "servedBy", "unused"} or {"error": {code, message, data}}
 //   {"ask": name, "arguments"}              -> {"result"}, the input_required result as it came
 //   {"retry": {name, arguments, inputResponses, requestState}} -> as for call
@@ -41,11 +41,8 @@ const recordingFetch = async (url, init) => {
   return response;
 };
 
-const makeClient = () => {
-  const client = new Client(
-    { name: 'typescript', version: '1' },
-    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'auto' } }
-  );
+const makeClient = (mode, capabilities) => {
+  const client = new Client({ name: 'typescript', version: '1' }, { capabilities, versionNegotiation: { mode } });
   client.setRequestHandler('elicitation/create', async () => {
     if (pause) {
       send({ paused: true });
@@ -58,10 +55,10 @@ const makeClient = () => {
 
 const makeTransport = url => new StreamableHTTPClientTransport(new URL(url), { authProvider: provider, fetch: recordingFetch });
 
-async function connect(url) {
+async function connect(url, mode, capabilities) {
   const transport = makeTransport(url);
   try {
-    const client = makeClient();
+    const client = makeClient(mode, capabilities);
     await client.connect(transport);
     return client;
   } catch (error) {
@@ -70,15 +67,15 @@ async function connect(url) {
     const { redirect } = await receive();
     await transport.finishAuth(new URL(redirect).searchParams);
   }
-  const client = makeClient();
+  const client = makeClient(mode, capabilities);
   await client.connect(makeTransport(url));
   return client;
 }
 
 let client;
 const commands = {
-  async connect({ connect: url }) {
-    client = await connect(url);
+  async connect({ connect: url, mode = 'auto', capabilities = { elicitation: { form: {} } } }) {
+    client = await connect(url, mode, capabilities);
     return { connected: (await client.listTools()).tools.map(tool => tool.name) };
   },
   async pause({ pause: on }) {

@@ -1,0 +1,150 @@
+"""The alarm: it rings in the block, as a whole or not at all, and nowhere else."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app.adapters import alarm
+from app.adapters.alarm import Alarm, held
+from app.adapters.redis_connection import connect
+from app.errors import OutOfTime
+from tests.adapters.contracts.valkey import Server
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """Neither a timer nor a handler outlives its block."""
+    before = signal.getsignal(signal.SIGALRM)
+    yield
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert alarm._held == 0
+
+
+def spin(seconds: float) -> None:
+    until = time.time() + seconds
+    while time.time() < until:
+        pass
+
+
+@pytest.mark.parametrize("wait", [time.sleep, spin, lambda seconds: threading.Event().wait(seconds)])
+def test_it_ends_what_blocks_and_what_computes(wait: object) -> None:
+    """A system call, a loop, and a lock."""
+    started = time.time()
+    with pytest.raises(OutOfTime), Alarm(started + 0.05):
+        wait(10)  # type: ignore[operator]
+    assert 0.04 < time.time() - started < 2
+
+
+def test_a_time_that_has_passed_rings_at_once() -> None:
+    """A timer of zero seconds would never ring."""
+    with pytest.raises(OutOfTime), Alarm(time.time() - 60):
+        time.sleep(10)
+
+
+def test_who_is_done_in_time_is_left_alone() -> None:
+    """Also when the time comes."""
+    with Alarm(time.time() + 0.02):
+        pass
+    spin(0.1)
+
+
+def test_no_exception_but_its_own_handler_swallows_it() -> None:
+    """A function's `except Exception` must not go on as if nothing had happened."""
+
+    def swallowing() -> None:
+        try:
+            time.sleep(10)
+        except Exception:
+            pytest.fail("It was swallowed")
+
+    with pytest.raises(OutOfTime), Alarm(time.time() + 0.02):
+        swallowing()
+
+
+def test_cleaning_up_is_not_ended_again() -> None:
+    """It rings once: what a function does in `finally` is done."""
+    done: list[str] = []
+
+    def cleaning() -> None:
+        try:
+            time.sleep(10)
+        finally:
+            spin(0.2)
+            done.append("cleaned up")
+
+    with pytest.raises(OutOfTime), Alarm(time.time() + 0.02):
+        cleaning()
+    assert done == ["cleaned up"]
+
+
+def test_what_is_held_is_done_as_a_whole_and_the_alarm_rings_after_it() -> None:
+    """Half a command would leave its reply for the next one."""
+    done: list[str] = []
+    started = time.time()
+
+    def work() -> None:
+        with held(), held():
+            spin(0.2)
+            done.append("whole")
+        time.sleep(10)
+
+    with pytest.raises(OutOfTime), Alarm(started + 0.02):
+        work()
+    assert done == ["whole"]
+    assert time.time() - started < 2
+
+
+def test_a_block_that_ends_when_it_rings_is_ended_or_not_and_nothing_comes_later() -> None:
+    """The race at the edge, a thousand times around it: the exception comes out of the block or not at all."""
+    ended = 0
+    for attempt in range(1000):
+        at = time.time() + 0.0012
+        finished = False
+        try:
+            with Alarm(at):
+                while time.time() < at + (attempt % 40 - 20) * 0.00001:
+                    pass
+                finished = True
+        except OutOfTime:
+            ended += 1
+        else:
+            assert finished
+        time.sleep(0)
+    assert 0 < ended < 1000
+
+
+def test_in_another_thread_nothing_rings() -> None:
+    """Signals are the main thread's."""
+    seen: list[str] = []
+
+    def work() -> None:
+        with Alarm(time.time() + 0.01), held():
+            spin(0.1)
+        seen.append("done")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == ["done"]
+
+
+def test_a_command_to_the_store_keeps_its_connection(single: Server) -> None:
+    """Ended between a command and its reply, a connection would have to be dropped, or would answer for another."""
+    redis = connect(single.url)
+    waits = "BLPOP", "nothing", "0.3"
+
+    def work() -> None:
+        redis.call(*waits)
+        time.sleep(10)
+
+    try:
+        first = redis.call("CLIENT", "ID")
+        with pytest.raises(OutOfTime), Alarm(time.time() + 0.05):
+            work()
+        assert redis.call("CLIENT", "ID") == first
+    finally:
+        redis.close()

@@ -1,0 +1,48 @@
+"""The scenarios that the suite has for a server at 2026-07-28, by name: none may disappear unseen."""
+
+from typing import Final
+
+REVISION: Final = "2026-07-28"
+
+SCENARIOS: Final = (
+    "caching",
+    "completion-complete",
+    "dns-rebinding-protection",
+    "http-custom-header-server-validation",
+    "http-header-validation",
+    "input-required-result-basic-elicitation",
+    "input-required-result-basic-list-roots",
+    "input-required-result-basic-sampling",
+    "input-required-result-capability-check",
+    "input-required-result-ignore-extra-params",
+    "input-required-result-missing-input-response",
+    "input-required-result-multi-round",
+    "input-required-result-multiple-input-requests",
+    "input-required-result-non-tool-request",
+    "input-required-result-request-state",
+    "input-required-result-result-type",
+    "input-required-result-tampered-state",
+    "input-required-result-unsupported-methods",
+    "input-required-result-validate-input",
+    "json-schema-2020-12",
+    "prompts-get-embedded-resource",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-with-image",
+    "prompts-list",
+    "resources-list",
+    "resources-read-binary",
+    "resources-read-text",
+    "resources-templates-read",
+    "sep-2164-resource-not-found",
+    "server-sse-multiple-streams",
+    "server-stateless",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-error",
+    "tools-call-image",
+    "tools-call-mixed-content",
+    "tools-call-simple-text",
+    "tools-call-with-progress",
+    "tools-list",
+)
