@@ -4,15 +4,18 @@ import argparse
 import asyncio
 import json
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import httpx2
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestParams, ElicitResult, TextContent
 
+from infra.local.desk import desk_stack
 from infra.local.emulator import EmulatorError
 from infra.local.person import Browser, Intent, new_browser
 from infra.local.python_client import signed_in_client
-from infra.local.stack import LocalStack, local_stack
+from infra.local.stack import LocalStack
 
 
 def _say(line: str = "") -> None:
@@ -107,8 +110,8 @@ and at the end; her token for Local Hub stays in the vault, and never passed the
 
 
 async def _main(environments: int) -> None:
-    async with local_stack(environments=environments, progress=_say) as stack:
-        with new_browser() as browser:
+    with tempfile.TemporaryDirectory() as folder, new_browser() as browser:
+        async with desk_stack(Path(folder), environments=environments, progress=_say) as stack:
             await demonstrate(stack, browser)
 
 

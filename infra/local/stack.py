@@ -3,14 +3,15 @@
 import contextlib
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from app.tools import TOOLS
+from app.tools import FEATURES
 from infra.local.emulator import Emulator, EmulatorError, PortInUse
 from infra.local.identity import ConfidentialClient, Identity, IdentitySettings, serve_identity
+from infra.local.page import LocalPage
 from infra.local.provider import Hub, HubSettings, serve_provider
 from infra.local.sealing_keys import ensure_sealing_keys
 
@@ -26,6 +27,31 @@ _HUB_CLIENT: Final = "roundtrip"
 
 def _nothing(line: str) -> None:
     pass
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What the template's functions find outside of themselves: the emulator's arguments of the same names."""
+
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+Deploy = Callable[[Mapping[str, str]], Deployment]
+"""Gets what MCP_CONNECTIONS_SECRET would hold: REDIS_URL, PROVIDERS, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET."""
+
+
+def deploy_here(key_file: Path = KEY_FILE) -> Deploy:
+    """Without AWS: the sealing keys in a file of this machine, the connections in variables."""
+
+    def deploy(connections: Mapping[str, str]) -> Deployment:
+        ensure_sealing_keys(key_file)
+        aws = dict.fromkeys(("MCP_SEALING_SECRET", "MCP_KMS_KEY", "MCP_SEALING_APP"), "")
+        here = {f"MCP_{name}": value for name, value in connections.items()}
+        return Deployment(environment={**aws, **here, "MCP_SEALING_KEY_FILE": str(key_file)})
+
+    return deploy
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +78,12 @@ async def local_stack(
     max_environments: int = 8,
     snapstart: bool = False,
     key_file: Path = KEY_FILE,
+    deploy: Deploy | None = None,
+    built: Path | None = None,
+    interpreter: Path | None = None,
     hub_settings: HubSettings | None = None,
     template: Path = ROOT / "template.yaml",
+    scopes: Iterable[str] = FEATURES.scopes,
     environment: Mapping[str, str] | None = None,
     log: Callable[[str], None] | None = None,
     progress: Callable[[str], None] = _nothing,
@@ -61,17 +91,18 @@ async def local_stack(
     """Start the stack on 127.0.0.1, and stop it at the end of the block.
 
     Port 0 takes a free one. `environment` adds to the functions' variables, `log` gets their log lines,
-    `progress` a line for each step. Raises EmulatorError, whose message ends with the remedy.
+    `progress` a line for each step. `deploy` puts keys and connections elsewhere than `deploy_here(key_file)`,
+    `built` and `interpreter` run built code as the Emulator's do. `scopes` are what the template's tools need.
+    Raises EmulatorError, whose message ends with the remedy.
     """
-    ensure_sealing_keys(key_file)
-    scopes = {scope: f"Use tools that need {scope}" for tool in TOOLS for scope in tool.scopes}
+    described = {scope: f"Use tools that need {scope}" for scope in scopes}
     web_secret, hub_secret = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
     async with contextlib.AsyncExitStack() as stack:
         progress("Starting Valkey ...")
         valkey = stack.enter_context(_valkey())
         progress("Starting the authorization server ...")
         with _port_in_use(identity_port, "--identity-port"):
-            settings = IdentitySettings(resources=(), scopes=scopes)
+            settings = IdentitySettings(resources=(), scopes=described)
             identity = await stack.enter_async_context(serve_identity(settings, port=identity_port))
         progress("Starting Local Hub, a third party to connect ...")
         with _port_in_use(hub_port, "--hub-port"):
@@ -96,30 +127,33 @@ async def local_stack(
             }
         }
 
-        def parameters(url: str) -> dict[str, str]:
-            return {
-                "Stage": "local",
-                "ResourceUrl": f"{url}/mcp",
-                "Issuer": identity.url,
-                "SealingKeys": "",
-                "AllowedOrigins": url,
-                "RedisUrl": f"redis://127.0.0.1:{valkey.port}",
-                "Providers": json.dumps(providers),
-                "OidcClientId": _WEB_CLIENT,
-                "OidcClientSecret": web_secret,
-                "HubApiUrl": hub.api_url,
+        deployment = (deploy or deploy_here(key_file))(
+            {
+                "REDIS_URL": f"redis://127.0.0.1:{valkey.port}",
+                "PROVIDERS": json.dumps(providers),
+                "OIDC_CLIENT_ID": _WEB_CLIENT,
+                "OIDC_CLIENT_SECRET": web_secret,
             }
+        )
+
+        def parameters(url: str) -> dict[str, str]:
+            served = {"Stage": "local", "ResourceUrl": f"{url}/mcp", "Issuer": identity.url, "AllowedOrigins": url}
+            return {**served, **deployment.parameters}
 
         emulator = await stack.enter_async_context(
             Emulator(
                 template,
                 parameters=parameters,
-                environment={"MCP_SEALING_KEY_FILE": str(key_file), **(environment or {})},
+                environment={"HUB_API_URL": hub.api_url, **deployment.environment, **(environment or {})},
+                attributes=deployment.attributes,
+                built=built,
+                interpreter=interpreter,
                 environments=environments,
                 max_environments=max_environments,
                 port=port,
                 snapstart=snapstart,
                 log=log,
+                page=LocalPage(issuer=identity.url, valkey_port=valkey.port),
             )
         )
         url = emulator.url

@@ -10,6 +10,7 @@ from typing import Any
 
 from infra.local.emulator.environment import EnvironmentInfo, ExecutionEnvironment
 from infra.local.emulator.errors import EmulatorError, PortInUse
+from infra.local.emulator.exchange import Page
 from infra.local.emulator.function import Function
 from infra.local.emulator.gateway import Gateway
 from infra.local.emulator.pool import FunctionPool
@@ -35,13 +36,20 @@ class Emulator:
         *,
         parameters: Values,
         environment: Values | None = None,
+        attributes: Mapping[str, str] | None = None,
+        built: Path | None = None,
+        interpreter: Path | None = None,
         environments: int = 2,
         max_environments: int = 8,
         port: int = 0,
         snapstart: bool = False,
         log: Callable[[str], None] | None = None,
         runtime_client: RuntimeClient | None = None,
+        page: Page | None = None,
     ) -> None:
+        """`attributes` and `built` as in `template.load`; `interpreter` is a Python that has the runtime client; `page`
+        is what people see at the root.
+        """
         if environments < 1:
             raise EmulatorError(
                 "The emulator needs at least one environment per function. Pass environments=1 or more."
@@ -49,12 +57,15 @@ class Emulator:
         self._path = template
         self._parameters = parameters
         self._environment = environment or {}
+        self._attributes = attributes
+        self._built = built
         self._minimum = environments
         self._maximum = max_environments
         self._requested_port = port
         self._snapstart = snapstart
         self._log = log
-        self._command = runtime_command(runtime_client or available_runtime_client())
+        self._page = page
+        self._command = runtime_command(runtime_client or available_runtime_client(), interpreter)
         self._lines: deque[str] = deque(maxlen=_LOG_LINES)
         self._pools: dict[str, FunctionPool] = {}
         self._stack = contextlib.AsyncExitStack()
@@ -68,6 +79,8 @@ class Emulator:
                 self._path,
                 parameters=_given(self._parameters, self.url),
                 environment=_given(self._environment, self.url),
+                attributes=self._attributes,
+                built=self._built,
             )
             self._pools = {function.name: self._pool(function) for function in template.functions}
             stack.push_async_callback(self._stop_functions)
@@ -78,12 +91,15 @@ class Emulator:
                 pools=self._pools,
                 control=self,
                 port=self.port,
+                page=self._page,
             )
             await stack.enter_async_context(serve_on(listener, gateway, name="gateway", max_head=_MAX_HEAD))
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
+        if self._page is not None:
+            self._page.close()
         # Functions first: requests in flight get their 500 at once, and the server has nothing left to wait for.
         await self._stop_functions()
         await self._stack.aclose()

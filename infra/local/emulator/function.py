@@ -66,7 +66,9 @@ def read_function(
 
     code = (root / str(read("CodeUri", "."))).resolve()
     if not code.is_dir():
-        raise TemplateError(f"{logical_id} has its code in {code}, which is no folder. Change CodeUri.")
+        raise TemplateError(
+            f"{logical_id} has its code in {code}, which is no folder. Change CodeUri, or build it with `make build`."
+        )
     logging = read("LoggingConfig", {})
     function_name = scope.function_name(logical_id)
     return Function(
@@ -108,6 +110,7 @@ def _variables(
         listing = ", ".join(missing)
         raise MissingValue(
             listing,
-            f"{logical_id} has variables whose value exists only on AWS: {listing}. Pass them in environment={{...}}.",
+            f"{logical_id} has variables whose value exists only on AWS: {listing}. Pass them in environment={{...}}, "
+            "or what they refer to in attributes={...}.",
         )
     return {**values, **environment}

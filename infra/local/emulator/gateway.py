@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from infra.local.emulator.environment import EnvironmentInfo
 from infra.local.emulator.errors import EmulatorError, InitError
 from infra.local.emulator.event import HttpRequest, build_event, decode_path, encode_event
+from infra.local.emulator.exchange import Exchange, Page
 from infra.local.emulator.invocation import MAX_PAYLOAD_BYTES, Failed, Invocation, Outcome, Succeeded, TimedOut
 from infra.local.emulator.pool import FunctionPool
 from infra.local.emulator.response import INTERNAL_SERVER_ERROR, HttpResponse, build_response, message
@@ -26,6 +27,7 @@ MAX_BODY_BYTES = 10 * 1024 * 1024
 MAX_HEADER_BYTES = 10_240
 
 _CONTROL_PREFIX = "/_emulator/"
+_PAGE_PREFIX = "/_emulator/page/"
 
 # api-gateway-known-issues: the service answers these itself, whatever the routes say.
 _HEALTH_CHECKS = ("/ping", "/sping")
@@ -43,28 +45,48 @@ class Control(Protocol):
 
 class Gateway:
     def __init__(
-        self, *, routes: RouteTable, stage: str, pools: Mapping[str, FunctionPool], control: Control, port: int
+        self,
+        *,
+        routes: RouteTable,
+        stage: str,
+        pools: Mapping[str, FunctionPool],
+        control: Control,
+        port: int,
+        page: Page | None = None,
     ) -> None:
         self._routes = routes
         self._stage = stage
         self._pools = pools
         self._control = control
         self._port = port
+        self._page = page
+        self._drop_next = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = time.perf_counter()
+        now, started = time.time(), time.perf_counter()
+        path = decode_path(scope["raw_path"])
+        if self._page is not None and _is_pages(scope, path) and self._is_from_here(scope):
+            await self._page(scope, receive, send)
+            return
         try:
             body = await _read_body(receive)
         except _ClientGone:
             return
-        response = await self._respond(scope, body)
-        elapsed = f"{(time.perf_counter() - started) * 1000:.1f}"
-        await _send(replace(response, headers=[*response.headers, ("x-emulator-duration-ms", elapsed)]), send)
-
-    async def _respond(self, scope: Scope, body: bytes | None) -> HttpResponse:
-        path = decode_path(scope["raw_path"])
         if path.startswith(_CONTROL_PREFIX):
-            return await self._answer_control(scope, path.removeprefix(_CONTROL_PREFIX))
+            await _send(await self._answer_control(scope, path.removeprefix(_CONTROL_PREFIX)), send)
+            return
+        response = await self._respond(scope, path, body)
+        elapsed = (time.perf_counter() - started) * 1000
+        response = replace(response, headers=[*response.headers, ("x-emulator-duration-ms", f"{elapsed:.1f}")])
+        dropped = self._drop_next and scope["method"] == "POST"
+        self._drop_next = self._drop_next and not dropped
+        if self._page is not None:
+            self._page.observe(
+                _exchange(scope, path, body, response, started=now, milliseconds=elapsed, dropped=dropped)
+            )
+        await (_hang_up if dropped else _send)(response, send)
+
+    async def _respond(self, scope: Scope, path: str, body: bytes | None) -> HttpResponse:
         if _header_bytes(scope) > MAX_HEADER_BYTES:
             return message(431, "Request Header Fields Too Large")
         if body is None:
@@ -111,10 +133,14 @@ class Gateway:
         own = [("apigw-requestid", request_id), ("x-emulator-environment", environment)]
         return replace(response, headers=[*response.headers, *own])
 
-    async def _answer_control(self, scope: Scope, endpoint: str) -> HttpResponse:
+    def _is_from_here(self, scope: Scope) -> bool:
+        """A web page can reach the loopback interface: by a cross-origin request, or by a name that resolves to it."""
         headers = dict(scope["headers"])
-        # A web page can reach the loopback interface: by a cross-origin request, or by a name that resolves to it.
-        if b"origin" in headers or headers.get(b"host", b"").rsplit(b":", 1)[0] not in _LOOPBACK_HOSTS:
+        own = f"http://127.0.0.1:{self._port}".encode()
+        return headers.get(b"host", b"").rsplit(b":", 1)[0] in _LOOPBACK_HOSTS and headers.get(b"origin", own) == own
+
+    async def _answer_control(self, scope: Scope, endpoint: str) -> HttpResponse:
+        if not self._is_from_here(scope):
             return message(403, "Control endpoints answer local tools, not web pages. Use curl without an Origin.")
         if (scope["method"], endpoint) == ("GET", "environments"):
             body = json.dumps([asdict(info) for info in self._control.environments()])
@@ -126,7 +152,39 @@ class Gateway:
             except EmulatorError as error:
                 return message(500 if isinstance(error, InitError) else 404, str(error))
             return message(200, "Restarted")
-        return message(404, "Use GET /_emulator/environments or POST /_emulator/restart.")
+        if (scope["method"], endpoint) == ("POST", "drop-response"):
+            self._drop_next = True
+            return message(200, "The next POST is served, and its response dropped.")
+        return message(
+            404, "Use GET /_emulator/environments, POST /_emulator/restart or POST /_emulator/drop-response."
+        )
+
+
+def _is_pages(scope: Scope, path: str) -> bool:
+    return path.startswith(_PAGE_PREFIX) or (path == "/" and scope["method"] in ("GET", "HEAD"))
+
+
+def _exchange(
+    scope: Scope,
+    path: str,
+    body: bytes | None,
+    response: HttpResponse,
+    *,
+    started: float,
+    milliseconds: float,
+    dropped: bool,
+) -> Exchange:
+    return Exchange(
+        started=started,
+        milliseconds=milliseconds,
+        method=scope["method"],
+        path=path,
+        request_headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]],
+        request_body=body or b"",
+        response=response,
+        environment=dict(response.headers).get("x-emulator-environment", ""),
+        dropped=dropped,
+    )
 
 
 class _ClientGone(Exception):
@@ -177,3 +235,10 @@ async def _send(response: HttpResponse, send: Send) -> None:
     with contextlib.suppress(OSError):
         await send({"type": "http.response.start", "status": response.status, "headers": encoded})
         await send({"type": "http.response.body", "body": body})
+
+
+async def _hang_up(response: HttpResponse, send: Send) -> None:
+    """The head of a response and nothing after it: the server closes a connection on which too little was sent."""
+    length = str(len(response.body) or 1).encode()
+    with contextlib.suppress(OSError):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})

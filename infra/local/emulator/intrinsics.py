@@ -53,8 +53,17 @@ def parse(text: str) -> dict[str, Any]:
 class Scope:
     """What references resolve against: parameter values, pseudo parameters, conditions, resources."""
 
-    def __init__(self, document: Mapping[str, Any], *, parameters: Mapping[str, str], stack_name: str) -> None:
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        *,
+        parameters: Mapping[str, str],
+        stack_name: str,
+        attributes: Mapping[str, str] | None = None,
+    ) -> None:
+        """`attributes` are values that only AWS would know, like "Keys.Outputs.KeyArn" for that !GetAtt."""
         self._document = document
+        self._attributes = attributes or {}
         self._stack_name = stack_name
         self._resources: Mapping[str, Any] = document["Resources"]
         self._conditions: Mapping[str, Any] = document.get("Conditions", {})
@@ -138,6 +147,8 @@ class Scope:
         if resource["Type"] == "AWS::Logs::LogGroup":
             generated_name = f"{self._stack_name}-{logical_id}"
             return self.resolve(resource.get("Properties", {}).get("LogGroupName", generated_name))
+        if name in self._attributes:
+            return self._attributes[name]
         raise MissingValue(f"!Ref {name}")
 
     def _get_att(self, args: list[str]) -> Any:
@@ -149,6 +160,8 @@ class Scope:
             return self.function_arn(logical_id)
         if resource["Type"] in _FUNCTION_TYPES and attribute in ("Alias", "Version"):
             return self.alias_arn(logical_id)
+        if f"{logical_id}.{attribute}" in self._attributes:
+            return self._attributes[f"{logical_id}.{attribute}"]
         raise MissingValue(f"!GetAtt {logical_id}.{attribute}")
 
     def _sub(self, args: Any) -> str:

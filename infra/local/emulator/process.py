@@ -21,11 +21,13 @@ def available_runtime_client() -> RuntimeClient:
     return "awslambdaric" if installed else "fallback"
 
 
-def runtime_command(client: RuntimeClient) -> Sequence[str]:
+def runtime_command(client: RuntimeClient, interpreter: Path | None = None) -> Sequence[str]:
+    """The command line, of the running Python unless another interpreter is given."""
+    python = str(interpreter or sys.executable)
     if client == "awslambdaric":
-        return (sys.executable, "-m", "awslambdaric")
+        return (python, "-m", "awslambdaric")
     # -P: the script's folder must not be importable, its file names would shadow other people's modules.
-    return (sys.executable, "-P", str(Path(__file__).with_name("runtime_client.py")))
+    return (python, "-P", str(Path(__file__).with_name("runtime_client.py")))
 
 
 def process_variables(function: Function, *, address: str, scratch: str, snapstart: bool) -> dict[str, str]:

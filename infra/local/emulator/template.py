@@ -27,15 +27,21 @@ def load(
     *,
     parameters: Mapping[str, str],
     environment: Mapping[str, str] | None = None,
+    attributes: Mapping[str, str] | None = None,
+    built: Path | None = None,
     stack_name: str = "local",
 ) -> Template:
-    """Read the template with these parameter values; `environment` wins over every function's variables."""
+    """Read the template with these parameter values; `environment` wins over every function's variables.
+
+    `attributes` are what references to other resources and nested stacks stand for, like "Keys.Outputs.KeyArn".
+    `built` is a folder with the built code of each function under its logical id, in place of every CodeUri.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise TemplateError(f"Cannot read {path}: {error.strerror}. Pass the path of a SAM template.") from error
     document = parse(text)
-    scope = Scope(document, parameters=parameters, stack_name=stack_name)
+    scope = Scope(document, parameters=parameters, stack_name=stack_name, attributes=attributes)
     resources = {name: resource for name, resource in document["Resources"].items() if scope.active(resource)}
     shared = document.get("Globals", {})
 
@@ -44,6 +50,8 @@ def load(
     for logical_id, resource in resources.items():
         if resource["Type"] == "AWS::Serverless::Function":
             properties = _merge(shared.get("Function", {}), resource.get("Properties", {}))
+            if built is not None:
+                properties["CodeUri"] = str(built.resolve() / logical_id)
             function = read_function(logical_id, properties, scope, path.parent, environment or {})
             functions.append(function)
             events += _event_routes(function, properties, scope)

@@ -53,11 +53,19 @@ def read(tmp_path: Path) -> Load:
         *,
         parameters: dict[str, str] | None = None,
         environment: dict[str, str] | None = None,
+        attributes: dict[str, str] | None = None,
+        built: Path | None = None,
         head: str = HEAD,
     ) -> Template:
         path = tmp_path / "template.yaml"
         path.write_text(head + resources)
-        return load(path, parameters=parameters or {"Secret": "s3cret"}, environment=environment)
+        return load(
+            path,
+            parameters=parameters or {"Secret": "s3cret"},
+            environment=environment,
+            attributes=attributes,
+            built=built,
+        )
 
     return write_and_load
 
@@ -142,6 +150,34 @@ def test_the_given_environment_wins_and_spares_a_value_that_only_aws_has(read: L
     text = variables("CACHE: !GetAtt Cache.Endpoint.Address\nSTAGE: !Ref Stage") + "\n  Cache: {Type: AWS::X::Y}\n"
     (function,) = read(text, environment={"CACHE": "127.0.0.1", "STAGE": "local", "MORE": "1"}).functions
     assert function.variables == {"SHARED": "shared", "CACHE": "127.0.0.1", "STAGE": "local", "MORE": "1"}
+
+
+def test_what_only_aws_knows_can_be_given_by_name(read: Load) -> None:
+    """AWS CloudFormation: a nested stack's outputs are attributes, !GetAtt Stack.Outputs.Name; !Ref Api is its id."""
+    text = variables(
+        "KEY: !GetAtt Keys.Outputs.Arn\nURL: !Sub 'https://${Api}.example'\nHOST: !Sub '${Keys.Outputs.Host}'"
+    )
+    text += "\n  Keys: {Type: AWS::CloudFormation::Stack}\n  Api: {Type: AWS::Serverless::HttpApi}\n"
+    given = {"Keys.Outputs.Arn": "arn:x", "Keys.Outputs.Host": "h", "Api": "a1"}
+    (function,) = read(text, attributes=given).functions
+    assert function.variables == {"SHARED": "shared", "KEY": "arn:x", "URL": "https://a1.example", "HOST": "h"}
+
+
+def test_a_nested_stack_whose_condition_is_false_is_not_asked(read: Load) -> None:
+    """AWS CloudFormation: Fn::If takes one side, and the other one need not exist."""
+    text = variables("KEY: !If [IsTest, !GetAtt Cache.Outputs.Host, none]")
+    text += "\n  Cache: {Type: AWS::CloudFormation::Stack, Condition: IsTest}\n"
+    (function,) = read(text).functions
+    assert function.variables == {"SHARED": "shared", "KEY": "none"}
+
+
+def test_built_code_is_found_under_the_functions_logical_id(read: Load, tmp_path: Path) -> None:
+    """AWS SAM: the layout of .aws-sam/build."""
+    (tmp_path / "out" / "McpFunction").mkdir(parents=True)
+    (function,) = read(FUNCTION, built=tmp_path / "out").functions
+    assert function.code == (tmp_path / "out" / "McpFunction").resolve()
+    with pytest.raises(TemplateError, match=r"McpFunction has its code in .*McpFunction, which is no folder"):
+        read(FUNCTION, built=tmp_path / "elsewhere")
 
 
 def test_secrets_are_not_printed_with_a_function(read: Load) -> None:
