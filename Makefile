@@ -1,6 +1,6 @@
 # make run and make test are all that a new machine needs: python3, make and a package registry.
 .DEFAULT_GOAL := help
-.PHONY: help run demo call test lint
+.PHONY: help run demo call test lint check-template keys doctor build test-artefact build-McpFunction build-WebFunction
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -10,7 +10,7 @@ TOOL ?= delete_report
 ARGUMENTS ?= {"target": "Q3"}
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml uv.lock
 	@echo "Installing the locked dependencies into $(VENV) ..."
@@ -28,12 +28,30 @@ demo: $(READY) ## See two rounds of a question, each on another instance, with t
 call: $(READY) ## Call a tool of the running stack: make call TOOL=delete_report ARGUMENTS='{"target": "Q3"}'
 	@$(BIN)/python -m infra.local.call $(CALL) '$(TOOL)' '$(ARGUMENTS)'
 
-lint: $(READY) ## Style, types, layers, template
+lint: $(READY) check-template ## Style, types, layers, template
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/cfn-lint -r us-east-1 -- template.yaml
+
+check-template: $(READY) ## Expand template.yaml as SAM does, lint it, and hold it to our own rules
+	@$(BIN)/python -m infra.check_template
 
 test: lint ## Everything that must hold
 	@$(BIN)/python -m pytest $(PYTEST)
+
+build: $(READY) ## Build both functions into build/, with their zips, without the SAM CLI
+	@$(BIN)/python -m infra.build $(BUILD)
+
+# What `sam build` calls for each function (BuildMethod: makefile in template.yaml).
+build-McpFunction build-WebFunction: $(READY)
+	@$(BIN)/python -m infra.build $(@:build-%=%) --into '$(ARTIFACTS_DIR)'
+
+keys: $(READY) ## Sealing keys of a deployment: make keys KEYS='create --secret ... --apply'
+	@$(BIN)/python -m infra.keys $(KEYS)
+
+doctor: $(READY) ## Say what is wrong with a deployment: make doctor DOCTOR='--url https://mcp.example.com/mcp'
+	@$(BIN)/python -m infra.doctor $(DOCTOR)
+
+test-artefact: $(READY) ## Run the built functions on the template's Python, with KMS, Secrets Manager and a cluster
+	@$(BIN)/python -m pytest tests/infra/test_artefact.py $(PYTEST)

@@ -8,26 +8,38 @@ import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from app import strict_json
+from app.connections_secret import with_secret
 from app.principal import Principal
 from app.protocol.request_state import Binding, digest
 from app.sealing import Purpose, Seal
 from app.testing import CLIENT_ID, ISSUER, RESOURCE, Client, Server
-from app.tools import TOOLS
+from app.tools import FEATURES
+from tests.conformance.legacy import NOT_STATELESS
+from tests.conftest import RunningStack
+from tests.infra.aws_server import REGION, aws_server
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+CONFIGURATION = (ROOT / "docs/configuration.md").read_text()
+DEPLOYING = (ROOT / "docs/deploying.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def section(title: str, text: str = README) -> str:
+    """From a heading of the second level to the next."""
+    return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +54,14 @@ def namespace() -> dict[str, Any]:
 def test_the_example_tool_and_its_test_run_as_they_stand(namespace: dict[str, Any]) -> None:
     """README, A tool."""
     assert isinstance(namespace["alice"], Client)
-    assert len(blocks("python")) == 3
+    assert len(blocks("python")) == 4
     assert namespace["my_login"].definition()["annotations"] == {"readOnlyHint": True}
+    offered = Server([namespace["report"], namespace["review"]], providers=["github"])
+    offered.connect("alice", "github", account="alice-at-github")
+    alice = offered.client("alice")
+    assert alice.read("reports://Q3").result["contents"][0]["text"] == "Revenue is up."
+    assert alice.read("reports://Q9").error["data"] == {"uri": "reports://Q9"}
+    assert "alice-at-github" in str(alice.get_prompt("review", {"report": "Q3"}).result["messages"])
 
 
 def test_what_travels_is_what_the_server_sends(namespace: dict[str, Any]) -> None:
@@ -62,17 +80,71 @@ def test_what_travels_is_what_the_server_sends(namespace: dict[str, Any]) -> Non
 
 
 def test_every_variable_of_the_table_is_read_and_none_is_missing() -> None:
-    """README, Deploying."""
-    listed = set(re.findall(r"^\| `(MCP_\w+)`", README, re.MULTILINE))
-    sources = "".join((ROOT / f"app/{name}.py").read_text() for name in ("settings", "connection_settings"))
-    read = {f"MCP_{name}" for name in re.findall(r'value\("(\w+)"', sources)}
-    assert listed == read - {"MCP_STAGE", "MCP_SEALING_KEY_FILE"}
+    """docs/configuration.md."""
+    listed = re.findall(r"^\| `(MCP_\w+)`", CONFIGURATION, re.MULTILINE)
+    sources = {name: (ROOT / f"app/{name}.py").read_text() for name in ("settings", "connection_settings")}
+    read = {f"MCP_{name}" for text in sources.values() for name in re.findall(r'value\("(\w+)"', text)}
+    redis = (ROOT / "app/redis_settings.py").read_text()
+    read |= {f"MCP_REDIS_{name}" for name in re.findall(r'value\("(\w+)"', redis)}
+    read |= {"MCP_CONNECTIONS_SECRET", "MCP_ASK_LIMIT", "MCP_FLOW_LIMIT"}
+    assert set(listed) == read
+    assert len(listed) == len(set(listed))
+
+
+def test_the_scenarios_that_need_a_session_are_the_ones_that_fail() -> None:
+    """README, Which clients: each with the reason that the conformance tests have for it."""
+    rows = re.findall(r"^\| (`.*`) \| (.*) \|$", section("Which clients").split("| Scenarios |")[1], re.MULTILINE)
+    told = {name: reason for names, reason in rows for name in re.findall(r"`([\w-]+)`", names)}
+    assert told == dict(NOT_STATELESS)
+
+
+@pytest.mark.slow
+def test_the_deploying_commands_are_ours_and_work_where_no_account_is_needed(stack: RunningStack) -> None:
+    """README and docs/deploying.md, Deploying: the third and the fourth are run, the others need an account."""
+    block, again = section("Deploying"), section("Four commands", DEPLOYING)
+    assert blocks("sh", block) == blocks("sh", again)
+    build, deploy, keys, doctor = blocks("sh", block)[0].splitlines()
+    assert (build, deploy) == ("sam build", "sam deploy --guided")
+    with aws_server() as aws:
+        environment = {
+            "AWS_ENDPOINT_URL": aws.url,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+        }
+        session = boto3.session.Session("testing", "testing", region_name=REGION)
+        key = session.client("kms", endpoint_url=aws.url).create_key()["KeyMetadata"]["Arn"]
+        secret = session.client("secretsmanager", endpoint_url=aws.url).create_secret(Name="readme")["ARN"]
+        # A stack is asked for nothing but these.
+        made = shell(keys.replace("--stack", f"--secret {secret} --kms-key {key} --app"), environment=environment)
+        assert made.returncode == 0, made.stderr
+        assert "Done: make a ring of one key" in made.stdout
+        add, promote, *_ = (
+            step.replace("--stack roundtrip", f"--secret {secret}")
+            for step in blocks("sh", section("Rotating keys", DEPLOYING))[0].splitlines()
+        )
+        assert shell(add, environment=environment).returncode == 0
+        early = shell(promote, environment=environment)
+        assert early.returncode != 0
+        assert "promote it at" in early.stderr + early.stdout, early
+    looked = shell(doctor.replace("https://mcp.example.com/mcp", stack.mcp_url))
+    assert looked.returncode == 0, looked.stdout + looked.stderr
+
+
+def test_the_connections_secret_has_the_members_that_are_read() -> None:
+    """docs/deploying.md: the example, given to what reads it."""
+    (block,) = blocks("json", DEPLOYING)
+    read = with_secret({}, block)
+    assert read["MCP_OIDC_CLIENT_ID"] == "roundtrip-web"
+    assert json.loads(read["MCP_PROVIDERS"]) == {"github": {"client_id": "..."}}
+    assert read["MCP_PROVIDER_GITHUB_SECRET"] == "..."
 
 
 def test_every_runtime_dependency_has_its_reason() -> None:
     """README, Dependencies."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    wanted = {re.split(r"[<>=]", each)[0] for each in project["project"]["dependencies"]} | {"boto3"}
+    packages = [*project["project"]["dependencies"], *project["dependency-groups"]["web"], "boto3"]
+    wanted = {re.split(r"[<>=]", each)[0] for each in packages}
     rows = README.split("## Dependencies")[1]
     named = {name for row in re.findall(r"^\| ([a-z0-9, -]+) \|", rows, re.MULTILINE) for name in row.split(", ")}
     assert named == wanted
@@ -108,16 +180,25 @@ def running(*arguments: str) -> Iterator[tuple[str, str]]:
             process.stdout.read()
 
 
-def shell(command: str, *, typed: str = "") -> subprocess.CompletedProcess[str]:
+def shell(
+    command: str, *, typed: str = "", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["bash", "-c", command], cwd=ROOT, input=typed, text=True, capture_output=True, timeout=120, check=False
+        ["bash", "-c", command],
+        cwd=ROOT,
+        input=typed,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **(environment or {})},
     )
 
 
 @pytest.mark.slow
 def test_the_commands_do_what_the_readme_says() -> None:
     """README, Two commands. `make test` is what runs this test."""
-    commands = [line for block in blocks("sh") for line in block.splitlines()]
+    commands = [line for block in blocks("sh", section("Two commands")) for line in block.splitlines()]
     run, demo, call, restart, test = commands
     assert (run, demo, test) == ("make run", "make demo", "make test")
     with running("--quiet") as (url, printed):
@@ -152,4 +233,4 @@ def test_a_port_in_use_gets_a_sentence_with_the_remedy() -> None:
 def test_the_example_tools_are_the_ones_that_are_served() -> None:
     """README, Your own tools: a tool is served when app/tools/__init__.py imports it."""
     files = {path.stem for path in (ROOT / "app/tools").glob("*.py")} - {"__init__", "desk", "hub"}
-    assert {tool.name for tool in TOOLS} == files
+    assert {each.definition()["name"] for each in FEATURES.all} == files
