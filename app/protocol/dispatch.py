@@ -1,32 +1,26 @@
-"""From a verified request to its result: discovery, lists, and the rounds of tools, prompts and resources."""
+"""From a verified request to its result: which methods there are, discovery, lists, and what is asked for by name."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from app import strict_json
-from app.errors import ConfigurationError, InsufficientScope, RequestStateRefused
-from app.principal import AccessToken
+from app.errors import ConfigurationError, RequestStateRefused
 from app.protocol import completion, legacy, messages, mrtr, request_state, subscriptions
 from app.protocol.features import (
-    Call,
-    Completed,
     Features,
-    InputNeeded,
     Prompt,
     Resource,
     Services,
-    Stopped,
     Tool,
 )
 from app.protocol.jsonrpc import ErrorCode, JSONRPCError, Request
 from app.protocol.legacy import LegacyErrorCode
 from app.protocol.messages import RequestMeta
-from app.protocol.mrtr import Round, RoundsExceeded, StateTooLarge
-from app.protocol.notifications import LEVELS, Notifications
+from app.protocol.notifications import LEVELS
 from app.protocol.pagination import page
-from app.protocol.request_state import Binding, RequestState, RequestStateCodec
-from app.protocol.text_fallback import ANSWER, DEFINITION, Resumed, TextFallback
+from app.protocol.request_state import RequestStateCodec
+from app.protocol.rounds import Exchange, Feature, Rounds
+from app.protocol.text_fallback import ANSWER, DEFINITION
 from app.sealing import SealingKeys
 from app.strict_json import JsonObject
 
@@ -39,7 +33,6 @@ LIST_TTL_MS: Final = 300_000
 _NOT_OPEN: Final = "This question is no longer open. Call the tool that asked it again."
 
 F = TypeVar("F", Tool, Prompt, Resource)
-Feature: TypeAlias = Tool | Prompt | Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +54,6 @@ class Implementation:
         if self.icons:
             members["icons"] = [icon.to_json() for icon in self.icons]
         return members
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One verified request with all that its answer depends on."""
-
-    request: Request
-    meta: RequestMeta
-    access_token: AccessToken
-    now: int
-    entropy: bytes
-    """16 fresh random bytes: the flow id of a new flow."""
-    notifications: Notifications
-    facts: dict[str, Any]
-    trace_context: Mapping[str, str] = field(default_factory=dict)
-    deadline: float | None = None
-    """When this invocation is killed, in seconds since the epoch, where the front door says so."""
-
-    @property
-    def params(self) -> JsonObject:
-        return self.request.params
 
 
 class Server:
@@ -109,12 +81,8 @@ class Server:
             raise ConfigurationError(
                 [f"A tool is named {ANSWER}, which takes answers to questions put as text: rename it."]
             )
-        self._codec = codec
-        self._audience = audience
-        self._services = services
         self._instructions = instructions
-        self._fallback = TextFallback(keyring, codec, audience=audience)
-        self._fallback_forms = text_fallback
+        self._rounds = Rounds(keyring, codec, audience=audience, services=services, asks_by_text=text_fallback)
         self.legacy_clients = legacy.LegacyClients(keyring, audience=audience)
         self._server_info = implementation.to_json()
         self._capabilities: JsonObject = {"tools": {}, "logging": {}}
@@ -221,7 +189,7 @@ class Server:
         """Whether some tool may put its forms to this client as text."""
         can_show = not messages.missing_capability("elicitation/create", {}, client.client_capabilities)
         return (
-            self._fallback_forms
+            self._rounds.asks_by_text
             and (client.legacy or not can_show)
             and any(not tool.destructive and (client.legacy or tool.text_fallback) for tool in self._tools.values())
         )
@@ -242,13 +210,13 @@ class Server:
         if tool is None:
             raise JSONRPCError(ErrorCode.INVALID_PARAMS, f"Unknown tool: {name[:128]}")
         exchange.facts["tool"] = name
-        return self._round(exchange, tool, name, _arguments(exchange.params))
+        return self._rounds.run(exchange, tool, name, _arguments(exchange.params))
 
     def _answer(self, exchange: Exchange, arguments: JsonObject) -> JsonObject:
         """Go on with the call whose question came as text."""
         principal = exchange.access_token.principal
         try:
-            resumed = self._fallback.open(arguments.get("handle"), principal, now=exchange.now)
+            resumed = self._rounds.text_fallback.open(arguments.get("handle"), principal, now=exchange.now)
             tool = self._tools[resumed.tool]
         except (RequestStateRefused, KeyError) as error:
             exchange.facts.update(outcome="refused", reason=f"answer handle: {error}")
@@ -256,7 +224,7 @@ class Server:
         exchange.facts["tool"] = tool.name
         answers = arguments.get("answers")
         try:
-            return self._round(
+            return self._rounds.run(
                 exchange,
                 tool,
                 tool.name,
@@ -277,7 +245,7 @@ class Server:
         if prompt is None:
             raise JSONRPCError(ErrorCode.INVALID_PARAMS, f"Unknown prompt: {name[:128]}")
         exchange.facts["prompt"] = name
-        return self._round(exchange, prompt, name, _arguments(exchange.params))
+        return self._rounds.run(exchange, prompt, name, _arguments(exchange.params))
 
     def _read_resource(self, exchange: Exchange) -> JsonObject:
         uri = messages.member(exchange.params, "uri", str, "a string")
@@ -286,7 +254,7 @@ class Server:
             raise _not_found(uri, exchange.meta)
         exchange.facts["resource"] = resource.uri.text
         # Bound by the URI alone: the variables follow from it.
-        result = self._round(exchange, resource, uri, {}, given=variables)
+        result = self._rounds.run(exchange, resource, uri, {}, given=variables)
         if result.get("resultType") == "complete":
             if not result["contents"]:
                 raise _not_found(uri, exchange.meta)
@@ -302,156 +270,6 @@ class Server:
             if variables is not None:
                 return resource, variables
         return None, None
-
-    def _round(
-        self,
-        exchange: Exchange,
-        feature: Feature,
-        target: str,
-        arguments: JsonObject,
-        *,
-        given: JsonObject | None = None,
-        past: RequestState | None = None,
-        responses: JsonObject | None = None,
-    ) -> JsonObject:
-        """One round of a request that may take several. `past` and `responses` come with an answer given as text."""
-        access_token, facts, now = exchange.access_token, exchange.facts, exchange.now
-        if not access_token.scopes.issuperset(feature.scopes):
-            raise InsufficientScope(feature.scopes)
-        canonical = strict_json.canonical(arguments)
-        binding = Binding(self._audience, access_token.principal, exchange.request.method, target, canonical)
-        if past is None:
-            past, responses = self._past(exchange, binding)
-        current = Round(
-            past=past,
-            responses=responses or {},
-            capabilities=exchange.meta.client_capabilities,
-            stateless=isinstance(feature, Tool) and feature.stateless,
-        )
-        facts["round"] = current.number
-        outcome = feature.run(
-            Call(
-                target,
-                arguments if given is None else given,
-                canonical if given is None else strict_json.canonical(given),
-                current,
-                access_token,
-                now,
-                facts,
-                exchange.notifications,
-                self._services,
-                exchange.trace_context,
-                bound_to=binding.fields(),
-                expires_at=past.first_issued_at + self._codec.max_age,
-                deadline=exchange.deadline,
-                entropy=exchange.entropy,
-            )
-        )
-        match outcome:
-            case Completed(result):
-                facts.setdefault("outcome", "error" if result.get("isError") else "complete")
-                return result
-            case Stopped(text):
-                return _in_words(feature, text)
-            case InputNeeded():
-                pass
-        if isinstance(feature, Tool) and feature.single_round and not outcome.waiting:
-            facts.update(outcome="crashed", reason="single_round")
-            return messages.tool_error(f"{target} asked the user, and is declared single_round: it may not.")
-        try:
-            result = self._ask(exchange, feature, current, binding, outcome, arguments)
-            facts.setdefault("outcome", "input_required")
-            return result
-        except RoundsExceeded as error:
-            facts.update(outcome="error", reason="rounds")
-            what = "Call the tool again." if isinstance(feature, Tool) else "Ask for it again."
-            # Who waits for an effect must not begin it anew.
-            what = "Check its outcome later." if outcome.waiting else what
-            text = f"This took more than {error.cap} rounds, which is the limit. {what}"
-        except StateTooLarge as error:
-            facts.update(outcome="error", reason=f"requestState: {error.reason}")
-            text = (
-                "What is carried from one round to the next is too large. Carry an id, and keep the content in a store."
-            )
-        return _in_words(feature, text)
-
-    def _past(self, exchange: Exchange, binding: Binding) -> tuple[RequestState, JsonObject]:
-        """What earlier rounds left with the client, verified, and the answers to the last one's questions."""
-        past = request_state.begin(now=exchange.now, entropy=exchange.entropy)
-        if exchange.meta.legacy:
-            return past, {}
-        token = exchange.params.get("requestState")
-        if token is not None:
-            try:
-                past = self._codec.open(token, binding, now=exchange.now)
-            except RequestStateRefused as error:
-                raise request_state.invalid_request_state(error) from None
-        return past, mrtr.read_responses(exchange.params)
-
-    def _ask(
-        self,
-        exchange: Exchange,
-        feature: Feature,
-        current: Round,
-        binding: Binding,
-        outcome: InputNeeded,
-        arguments: JsonObject,
-    ) -> JsonObject:
-        """Put the questions of a round to the client, in the best way that it declared."""
-        client, missing = exchange.meta, current.missing_capabilities
-        as_text = isinstance(feature, Tool) and (
-            (missing and feature.text_fallback)
-            or feature.single_round
-            # Through `answer`, which has a handle and no state to go on from.
-            or exchange.params.get("name") != feature.name
-        )
-        if not client.legacy and not as_text:
-            return current.input_required(
-                self._codec,
-                binding,
-                now=exchange.now,
-                notes=outcome.notes,
-                state=outcome.state,
-                waiting=outcome.waiting,
-            )
-        if outcome.waiting:
-            return _in_words(feature, "It is not finished. Repeat this call, as it is, in a moment.")
-        questions = current.questions(outcome.notes)
-        links = [each["params"].get("mode") == "url" for each in questions.values()]
-        if client.legacy and not missing and links and all(links):
-            exchange.facts["outcome"] = "url_elicitation_required"
-            raise legacy.url_elicitation_required(questions)
-        elicited = all(each["method"] == "elicitation/create" for each in questions.values())
-        forms = not all(links) or not links
-        if (
-            not isinstance(feature, Tool)
-            or not elicited
-            or (forms and (feature.destructive or not self._fallback_forms))
-        ):
-            return _cannot_show(feature, current, client)
-        resumed = Resumed(feature.name, arguments, current.following(outcome.state, max_rounds=self._codec.max_rounds))
-        exchange.facts["outcome"] = "asked_as_text"
-        try:
-            return self._fallback.result(questions, resumed, exchange.access_token.principal, now=exchange.now)
-        except ValueError as error:
-            raise StateTooLarge(str(error)) from None
-
-
-def _cannot_show(feature: Feature, current: Round, client: RequestMeta) -> JsonObject:
-    if not client.legacy:
-        raise messages.capability_error(current.missing_capabilities)
-    text = (
-        "This has to ask the user, and this client cannot show a server's questions: "
-        f"use a client that speaks MCP {messages.PROTOCOL_VERSION} with elicitation."
-    )
-    return _in_words(feature, text, ErrorCode.INVALID_REQUEST)
-
-
-def _in_words(feature: Feature, text: str, code: ErrorCode = ErrorCode.INVALID_PARAMS) -> JsonObject:
-    """The end of a request that has no result: a tool error for the model, a protocol error elsewhere."""
-    if isinstance(feature, Tool):
-        return messages.tool_error(text)
-    raise JSONRPCError(code, text)
 
 
 def _arguments(params: JsonObject) -> JsonObject:

@@ -15,11 +15,12 @@ from app.errors import AuthorizationError, Unavailable
 from app.http import HttpRequest, HttpResponse
 from app.principal import AccessToken
 from app.protocol import jsonrpc, legacy, messages
-from app.protocol.dispatch import Exchange, Server
+from app.protocol.dispatch import Server
 from app.protocol.jsonrpc import HTTP_STATUS, ErrorCode, JSONRPCError, Notification, Request
 from app.protocol.messages import RequestMeta
 from app.protocol.notifications import Notifications
 from app.protocol.request_headers import check_headers, check_parameters
+from app.protocol.rounds import Exchange
 from app.strict_json import JsonObject, NotStrictJson
 
 if TYPE_CHECKING:
