@@ -38,6 +38,7 @@ MAX_CLAIMS: Final = 16_384
 
 _PREFIX: Final = "rs1."
 _HEAD: Final = 4 + 32 + 32
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _TAG: Final = 16
 _BLOCK: Final = 64
 _BODY = re.compile(r"[A-Za-z0-9_-]+\Z", re.ASCII)
@@ -164,7 +165,7 @@ class Seal:
         return self._seal(claims, bound_to=bound_to, salt=os.urandom(32))
 
     def _seal(self, claims: Mapping[str, Any], *, bound_to: Sequence[bytes], salt: bytes) -> str:
-        text = json.dumps(claims, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+        text = _ENCODER.encode(claims).encode()
         if len(text) > MAX_CLAIMS:
             raise ValueError(f"{len(text)} bytes of claims; at most {MAX_CLAIMS} travel in a token")
         text += b" " * (-len(text) % _BLOCK)

@@ -25,6 +25,9 @@ _NO_STRUCTURE = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)++', 
 _SURROGATE = re.compile(rb"\\u[dD][89abAB]|\\u[dD][c-fC-F]")
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
 class NotStrictJson(ValueError):
     """The text is not JSON in the strict reading. The message says what is wrong, for the log."""
 
@@ -66,9 +69,7 @@ def canonical(value: Any) -> bytes:
     so a re-serialisation by JavaScript survives; larger integers stay exact, unlike RFC 8785, where
     9007199254740993 and ...992 would collide while a Python tool sees two values.
     """
-    return json.dumps(
-        _one_spelling(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    ).encode()
+    return _CANONICAL.encode(_one_spelling(value)).encode()
 
 
 def _one_spelling(value: Any) -> Any:

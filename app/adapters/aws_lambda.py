@@ -45,7 +45,7 @@ def read_event(event: Event, *, request_id: str, deadline: float | None = None) 
         return HttpRequest(
             method=method,
             path=_without_stage(path, stage),
-            headers=join_headers((str(name), str(value)) for name, value in headers.items() if value is not None),
+            headers=_headers(headers),
             body=content,
             query=str(event.get("rawQueryString") or ""),
             request_id=request_id,
@@ -55,6 +55,14 @@ def read_event(event: Event, *, request_id: str, deadline: float | None = None) 
         raise
     except (KeyError, TypeError, AttributeError, binascii.Error, ValueError) as error:
         raise NotAnHttpEvent(type(error).__name__) from error
+
+
+def _headers(headers: dict[Any, Any]) -> dict[str, str]:
+    # API Gateway has joined and lower-cased them; another front door, or a test, may not.
+    joined = {str(name).lower(): str(value) for name, value in headers.items() if value is not None}
+    if len(joined) == len(headers):
+        return joined
+    return join_headers((str(name), str(value)) for name, value in headers.items() if value is not None)
 
 
 def _without_stage(path: str, stage: object) -> str:

@@ -7,8 +7,7 @@ an access token and an ID token of one issuer are signed by the same key.
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import jwt
 
@@ -23,8 +22,7 @@ _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.AS
 _JWS = jwt.PyJWS()
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(NamedTuple):
     """The claims of a token, and the key that verified its signature."""
 
     claims: JsonObject

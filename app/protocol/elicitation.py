@@ -14,11 +14,15 @@ from pydantic import BaseModel, RootModel, ValidationError
 
 from app import strict_json
 from app.errors import ConfigurationError
+from app.protocol import request_state
 from app.protocol.form_field import Format, FormField, NotAFormField, has_format
 from app.strict_json import JsonObject
 
 M = TypeVar("M")
 Model = TypeVar("Model", bound=BaseModel)
+
+_HEAD: Final = b'{"method":"elicitation/create","params":{"message":'
+_MIDDLE: Final = b',"mode":"form","requestedSchema":'
 
 KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 """Question keys survive gateways that rewrite unusual ones, and name no module or function."""
@@ -64,10 +68,11 @@ class Form(Generic[Model]):
     be a form.
     """
 
-    __slots__ = ("_formatted", "_model", "_nullable", "_optional", "schema")
+    __slots__ = ("_canonical_schema", "_formatted", "_model", "_nullable", "_optional", "schema")
 
     def __init__(self, model: type[Model]) -> None:
         self._model = model
+        self._canonical_schema: bytes | None = None
         self._formatted: dict[str, Format] = {}
         properties: JsonObject = {}
         required: list[str] = []
@@ -103,6 +108,13 @@ class Form(Generic[Model]):
         """The `elicitation/create` request that shows this form under `message`."""
         params = {"mode": "form", "message": message, "requestedSchema": self.schema}
         return {"method": "elicitation/create", "params": params}
+
+    def digest(self, message: str) -> str:
+        """`request_state.digest` of that request. The schema's part of it is written once."""
+        if self._canonical_schema is None:
+            self._canonical_schema = strict_json.canonical(self.schema)
+        text = strict_json.canonical(message)
+        return request_state.digest_of(_HEAD + text + _MIDDLE + self._canonical_schema + b"}}")
 
     def read(self, response: Any) -> Answer[Model] | Invalid:
         """Read an ElicitResult, strictly: `"true"` is not `true`, and content counts only with accept.

@@ -80,7 +80,7 @@ class Call:
     notifications: Notifications
     services: Services
     trace_context: Mapping[str, str]
-    bound_to: tuple[bytes, ...]
+    bound_to: Callable[[], tuple[bytes, ...]]
     """What a state of this flow is bound to: the principal, the method, the target and the arguments."""
     expires_at: int
     """When the last state of this flow stops to open, in seconds since the epoch."""

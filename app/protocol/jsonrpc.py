@@ -10,6 +10,8 @@ from app.strict_json import JsonObject
 
 RequestId: TypeAlias = str | int
 
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 MAX_ID: Final = 256
 """Longest string id, in characters: an id is echoed into every answer and log line."""
 
@@ -121,4 +123,4 @@ def error_response(request_id: RequestId | None, error: JSONRPCError) -> bytes:
 
 def encode(message: JsonObject) -> bytes:
     """A message on one line."""
-    return json.dumps(message, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    return _ENCODER.encode(message).encode("utf-8", "replace")

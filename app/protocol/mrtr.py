@@ -94,23 +94,25 @@ class Round:
                 answers.setdefault(key, response)
         return answers
 
-    def response(self, key: str, request: JsonObject | None = None) -> Any | None:
+    def response(self, key: str, request: JsonObject | None = None, *, digest: str | None = None) -> Any | None:
         """The response that counts for a question, or None: never asked, asked otherwise, or unanswered.
 
-        Give `request` to require that exactly this question was shown.
+        Give `request`, or its `digest` where it is at hand, to require that exactly this question was shown.
         """
         if key in self._past.answers:
-            return self._past.answers[key] if self._was_asked(key, request) else None
-        if key in self._responses and (self._stateless or self._was_asked(key, request)):
+            return self._past.answers[key] if self._was_asked(key, request, digest) else None
+        if key in self._responses and (self._stateless or self._was_asked(key, request, digest)):
             return self._responses[key]
         return None
 
-    def _was_asked(self, key: str, request: JsonObject | None) -> bool:
+    def _was_asked(self, key: str, request: JsonObject | None, digest: str | None) -> bool:
         shown = self._past.questions.get(key)
-        return shown is not None and (request is None or shown == request_state.digest(request))
+        if shown is None or (request is None and digest is None):
+            return shown is not None
+        return shown == (digest or request_state.digest(request or {}))
 
-    def ask(self, key: str, request: JsonObject) -> None:
-        """Put a question into the answer to this request.
+    def ask(self, key: str, request: JsonObject, *, digest: str | None = None) -> None:
+        """Put a question into the answer to this request. `digest` is the request's, where it is at hand.
 
         Raises ValueError for a key that clients or gateways may not carry, and for what is no input request,
         and TypeError for what is no JSON.
@@ -119,7 +121,7 @@ class Round:
             raise ValueError(f"The question key {key!r} must be 1 to 64 of A-Z a-z 0-9 _ -: rename it")
         if request.get("method") not in _INPUT_REQUESTS:
             raise ValueError(f"The method of the question {key!r} must be one of {', '.join(_INPUT_REQUESTS)}")
-        self._digests[key] = request_state.digest(request)
+        self._digests[key] = digest or request_state.digest(request)
         self.asked[key] = request
 
     @property

@@ -6,8 +6,8 @@ and how many rounds it has taken. The limits are inside the seal, where a client
 
 Claims: `v` version, `fid` flow id kept for all rounds, `fst` first issued, `iat` issued, `exp` expires
 (seconds since the epoch), `n` rounds issued, `q` key -> digest of the question asked under it,
-`a` key -> answer that counts, `s` the tool's own state, `w` rounds in which nothing was asked and an effect was
-still running elsewhere.
+`a` key -> answer that counts, `s` the tool's own state, `w` the last rounds, one after the other, in which
+nothing was asked and the client was to come again.
 """
 
 import hashlib
@@ -157,7 +157,7 @@ class RequestStateCodec:
             raise RequestStateRefused("expired" if now >= expires_at else "future")
         if not (now - state.first_issued_at <= self.max_age):
             raise RequestStateRefused("age")
-        if not (1 <= state.rounds <= self.max_rounds):
+        if not (1 <= state.rounds <= self.max_rounds and 0 <= state.waits <= state.rounds):
             raise RequestStateRefused("rounds")
         return state
 
@@ -189,7 +189,12 @@ def _flow_id(text: object) -> bytes:
 
 def digest(input_request: JsonObject) -> str:
     """What pins an answer to the question that was shown: SHA-256 of its canonical JSON, base64url."""
-    return urlsafe_b64encode(hashlib.sha256(strict_json.canonical(input_request)).digest()).rstrip(b"=").decode()
+    return digest_of(strict_json.canonical(input_request))
+
+
+def digest_of(canonical: bytes) -> str:
+    """`digest` of an input request whose canonical JSON is at hand."""
+    return urlsafe_b64encode(hashlib.sha256(canonical).digest()).rstrip(b"=").decode()
 
 
 def invalid_request_state(error: RequestStateRefused) -> JSONRPCError:

@@ -92,7 +92,7 @@ class Rounds:
                 exchange.notifications,
                 self._services,
                 exchange.trace_context,
-                bound_to=binding.fields(),
+                bound_to=binding.fields,
                 expires_at=past.first_issued_at + self._codec.max_age,
                 deadline=exchange.deadline,
                 entropy=exchange.entropy,

@@ -8,6 +8,7 @@ reach the JSON parser.
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from app import strict_json
@@ -77,7 +78,7 @@ class StreamableHttp:
         try:
             access_token = self._resource_server.authenticate(request, now=now)
             facts["client_id"] = access_token.principal.client_id
-            accepted = _accepted(request.headers)
+            accepted = _accepted(request.headers.get("accept"))
             refusal = _refuse_media_types(request.headers, accepted)
             if refusal is not None:
                 return _plain(*refusal, facts | {"outcome": "refused", "reason": refusal[1]})
@@ -181,15 +182,16 @@ def _refuse_media_types(headers: Mapping[str, str], accepted: frozenset[str]) ->
     return None
 
 
-def _accepted(headers: Mapping[str, str]) -> frozenset[str]:
+@lru_cache(maxsize=64)
+def _accepted(accept: str | None) -> frozenset[str]:
     """Which of our two media types the client takes. Without an Accept header it takes both.
 
     The most specific range decides, and a weight of 0 refuses (RFC 9110 section 12.5.1).
     """
-    if "accept" not in headers:
+    if accept is None:
         return frozenset((_JSON, _SSE))
     taken: dict[str, bool] = {}
-    for entry in headers["accept"].split(","):
+    for entry in accept.split(","):
         media_range, *parameters = (part.strip().lower() for part in entry.split(";"))
         taken[media_range] = not any(_REFUSED_RANGE.match(parameter) for parameter in parameters)
 

@@ -196,13 +196,14 @@ class Context:
         for key, question in questions.items():
             form = form_of(question.model)
             request = form.request(question.message)
-            response = self._response(key, request)
+            digest = form.digest(question.message)
+            response = self._response(key, request, digest)
             answer = Missing() if response is None else form.read(response)
             match answer:
                 case Missing():
-                    self._call.round.ask(key, request)
+                    self._call.round.ask(key, request, digest=digest)
                 case Invalid(reason):
-                    self._call.round.ask(key, request)
+                    self._call.round.ask(key, request, digest=digest)
                     self._notes[key] = f"The last answer did not fit: {reason}."
                 case _:
                     answers[key] = answer
@@ -279,10 +280,10 @@ class Context:
         found = ListRoots.read(self._response(key, request))
         return found if found is not None else self._ask_again(key, request)
 
-    def _response(self, key: str, request: JsonObject) -> Any | None:
+    def _response(self, key: str, request: JsonObject, digest: str | None = None) -> Any | None:
         if self._used.setdefault(key, request) != request:
             raise ValueError(f"Two questions have the key {key!r}: give each its own")
-        response = self._call.round.response(key, request)
+        response = self._call.round.response(key, request, digest=digest)
         if response is not None:
             self._answered[key] = response
         return response

@@ -116,7 +116,7 @@ def test_no_more_tokens_are_remembered_than_the_capacity(scene: Scene) -> None:
     tokens = [scene.issuer.mint(f"user-{number}") for number in range(6)]
     for token in tokens:
         scene.verify(token)
-    assert len(scene.tokens._signed) == 4
+    assert len(scene.tokens._verified) == 4
     scene.verify(tokens[-1])
     assert scene.verified == 6
     scene.verify(tokens[0])
@@ -126,6 +126,6 @@ def test_no_more_tokens_are_remembered_than_the_capacity(scene: Scene) -> None:
 def test_what_is_remembered_does_not_hold_the_token(scene: Scene) -> None:
     token = scene.issuer.mint("alice")
     scene.verify(token)
-    (name,) = scene.tokens._signed
+    (name,) = scene.tokens._verified
     assert token.encode() not in name
-    assert token not in repr(scene.tokens._signed)
+    assert token not in repr(scene.tokens._verified)

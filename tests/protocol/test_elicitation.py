@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field
 
 from app.errors import ConfigurationError
+from app.protocol import request_state
 from app.protocol.elicitation import (
     KEY,
     Accepted,
@@ -334,3 +335,10 @@ def test_a_question_key_that_gateways_carry_is_taken(key: str) -> None:
 def test_a_question_key_that_gateways_rewrite_is_not_taken(key: str) -> None:
     """Kuadrant/mcp-gateway#1517; and a key with a dot or colon tends to be a module path."""
     assert not KEY.match(key)
+
+
+@pytest.mark.parametrize("message", ["Delete?", 'With "quotes" and \\ and é and \U0001f600', "\x00\x1f", ""])
+def test_a_forms_digest_is_that_of_its_request(message: str) -> None:
+    """It is put together from parts that are written once: the bytes must be the same."""
+    shown = form_of(Order)
+    assert shown.digest(message) == shown.digest(message) == request_state.digest(shown.request(message))
