@@ -212,11 +212,19 @@ class Mark:
 class OnceStore(Protocol):
     """Keeps marks under blind names, each for a limited time. Raises Unavailable."""
 
+    def open(self, name: str, *, lifetime: int) -> None:
+        """Let there be a place for a mark, for `lifetime` seconds, unless there is one or a mark already."""
+        ...
+
     def claim(self, name: str, mark: Mark, *, lifetime: int) -> Mark:
         """Write a mark for `lifetime` seconds if there is none: of many callers one does.
 
         Returns the mark that stands then: the given one, or the one that was there.
         """
+        ...
+
+    def take(self, name: str, mark: Mark, *, lifetime: int) -> Mark | None:
+        """The same for a place that was opened. None, and nothing written, if it is not there (any more)."""
         ...
 
     def record(self, name: str, mark: Mark, *, lifetime: int) -> bool:
@@ -227,7 +235,7 @@ class OnceStore(Protocol):
         ...
 
     def release(self, name: str, owner: str) -> None:
-        """Remove this owner's mark, if it has no result."""
+        """Remove this owner's mark, if it has no result. A place that was opened stays, as long as the mark would."""
         ...
 
 

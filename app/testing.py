@@ -230,15 +230,16 @@ class Server:
         if problems:
             raise ConfigurationError(problems)
         self._is_store_down = False
+        self._stores: list[_Reached] = []
         self._effects = Effects(
-            Once(self._reached(MemoryOnceStore(lambda: self.clock.now)), self.keyring),
-            Approvals(self._reached(MemoryApprovalStore()), self.keyring),
-            Limits(self._reached(MemoryRateLimits(lambda: self.clock.now)), self.keyring, limits),
+            Once(self._reached(lambda: MemoryOnceStore(self._now)), self.keyring),
+            Approvals(self._reached(MemoryApprovalStore), self.keyring),
+            Limits(self._reached(lambda: MemoryRateLimits(self._now)), self.keyring, limits),
         )
         self._third_parties = _ThirdParties(
             Connections(
-                self._reached(MemoryFlowStore(lambda: self.clock.now)),
-                vault := self._reached(MemoryVaultStore(lambda: self.clock.now)),
+                self._reached(lambda: MemoryFlowStore(self._now)),
+                vault := self._reached(lambda: MemoryVaultStore(self._now)),
                 _Nobody(),
                 keyring=self.keyring,
                 providers={name: _provider(name) for name in providers},
@@ -268,7 +269,7 @@ class Server:
             connections=lambda: self._third_parties.connections,
             effects=lambda: self._effects,
             asks_limited=are_asks_limited(self.environment),
-            clock=lambda: self.clock.now,
+            clock=self._now,
             # The test's clock does not run by itself, and an alarm does.
             interrupt=lambda at: Alarm(time.time() + at - self.clock.now),
         )
@@ -290,6 +291,11 @@ class Server:
         finally:
             self._is_store_down = False
 
+    def empty_store(self) -> None:
+        """The store comes back with nothing in it, as after a restart of one that keeps nothing."""
+        for each in self._stores:
+            each.forget()
+
     def approvals(self, subject: str) -> list[Approval]:
         """What a user sees on the connections page of what they allowed (`@tool(approval=...)`)."""
         return self._effects.approvals.list(User(self.issuer.issuer, subject), now=self.clock.now)
@@ -300,8 +306,12 @@ class Server:
             if each.tool == tool:
                 self._effects.approvals.withdraw(User(self.issuer.issuer, subject), each.id, now=self.clock.now)
 
-    def _reached(self, store: Any) -> Any:
-        return _Reached(store, self._check_store)
+    def _reached(self, make: Callable[[], object]) -> Any:
+        self._stores.append(_Reached(make, self._check_store))
+        return self._stores[-1]
+
+    def _now(self) -> float:
+        return self.clock.now
 
     def _check_store(self) -> None:
         invocation = _invocation.get(None)
@@ -399,16 +409,19 @@ _invocation: ContextVar[_Invocation] = ContextVar("invocation")
 class _Reached:
     """A store, as far as whoever calls it can reach it."""
 
-    def __init__(self, store: object, check: Callable[[], None]) -> None:
-        self._store = store
+    def __init__(self, make: Callable[[], object], check: Callable[[], None]) -> None:
+        self._make = make
         self._check = check
+        self.forget()
+
+    def forget(self) -> None:
+        """Everything that was in it."""
+        self._store = self._make()
 
     def __getattr__(self, verb: str) -> Any:
-        carry_out = getattr(self._store, verb)
-
         def reached(*arguments: Any, **named: Any) -> Any:
             self._check()
-            return carry_out(*arguments, **named)
+            return getattr(self._store, verb)(*arguments, **named)
 
         return reached
 

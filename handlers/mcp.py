@@ -1,5 +1,6 @@
 """POST /mcp and the resource metadata, without an ASGI framework in between: the hot path."""
 
+import gc
 import os
 
 from app.adapters.aws_lambda import payload_v2
@@ -7,3 +8,5 @@ from app.tools import FEATURES
 from app.wiring.mcp import build
 
 handler = payload_v2(build(os.environ, FEATURES))
+# What is built here lives as long as the process: collections need not look at it.
+gc.freeze()

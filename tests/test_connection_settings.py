@@ -1,4 +1,4 @@
-"""What URL mode needs of a deployment: all problems at once, each with its remedy, no secret in any message."""
+"""What needs the store of a deployment: all problems at once, each with its remedy, no secret in any message."""
 
 import base64
 import json
@@ -7,8 +7,9 @@ import pytest
 
 from app.adapters.aws_client import AwsClients
 from app.adapters.kms import KmsKeyring
-from app.connection_settings import ConnectionSettings
+from app.connection_settings import ConnectionSettings, are_asks_limited
 from app.connections_secret import with_secret
+from app.effects.limits import DEFAULTS, Kind, Limit
 from app.errors import ConfigurationError
 from app.redis_settings import RedisIam
 from app.settings import Settings
@@ -229,3 +230,40 @@ def test_what_does_not_stand_in_the_secret_is_checked_at_start() -> None:
     with pytest.raises(ConfigurationError) as caught:
         ConnectionSettings.check(environment, Settings.read(environment))
     assert len(caught.value.problems) == 3
+
+
+def test_limits_are_counts_in_seconds() -> None:
+    """`MCP_ASK_LIMIT=60/600`: 60 questions in ten minutes. Links have a limit of their own by default."""
+    configured = read()
+    assert configured is not None
+    assert configured.limits == DEFAULTS
+    configured = read(MCP_ASK_LIMIT="5/60", MCP_FLOW_LIMIT=" 99999/99999 ")
+    assert configured is not None
+    assert configured.limits == {Kind.ASK: Limit(5, 60), Kind.FLOW: Limit(99_999, 99_999)}
+
+
+@pytest.mark.parametrize(("text", "counted"), [("", False), (" ", False), ("60/600", True)])
+def test_questions_are_counted_where_a_limit_is_set(text: str, counted: bool) -> None:
+    """It costs a round trip to the store for each form."""
+    assert are_asks_limited({"MCP_ASK_LIMIT": text}) is counted
+
+
+@pytest.mark.parametrize("name", ["MCP_ASK_LIMIT", "MCP_FLOW_LIMIT"])
+@pytest.mark.parametrize(
+    "text",
+    ["60", "0/600", "60/0", "-1/60", "60/600/1", "1e3/60", "60 / 600", "100000/60", "٦/60", "60/600\n1", "x" * 99],
+)
+def test_a_limit_that_is_none_is_refused_with_an_example(name: str, text: str) -> None:
+    """A limit of nothing would stop everything, and one that is not read would stop nothing."""
+    (problem,) = problems(**{name: text})
+    assert problem.startswith(f"{name} is ")
+    assert problem.endswith("like 60/600.")
+    assert len(problem) < 150
+
+
+@pytest.mark.parametrize("name", ["MCP_ASK_LIMIT", "MCP_FLOW_LIMIT"])
+def test_a_limit_without_a_store_is_refused(name: str) -> None:
+    """Nobody would count."""
+    assert problems(MCP_REDIS_URL="", MCP_PROVIDERS="", **{name: "1/1"}) == (
+        f"{name} needs a store: set MCP_REDIS_URL, like rediss://cache:6379.",
+    )

@@ -14,15 +14,32 @@ class MemoryOnceStore:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._marks: dict[str, tuple[float, Mark]] = {}
+        self._marks: dict[str, tuple[float, Mark | None]] = {}
+        """None is an open place. Which of the marks are in one is in `_opened`."""
+        self._opened: set[str] = set()
+
+    def open(self, name: str, *, lifetime: int) -> None:
+        with self._lock:
+            if not self._is_there(name):
+                self._marks[name] = (self._clock() + lifetime, None)
+                self._opened.add(name)
 
     def claim(self, name: str, mark: Mark, *, lifetime: int) -> Mark:
         with self._lock:
-            standing = self._live(name)
-            if standing is not None:
-                return standing
-            self._marks[name] = (self._clock() + lifetime, mark)
-            return mark
+            return self._claim(name, mark, lifetime)
+
+    def take(self, name: str, mark: Mark, *, lifetime: int) -> Mark | None:
+        with self._lock:
+            return self._claim(name, mark, lifetime) if self._is_there(name) else None
+
+    def _claim(self, name: str, mark: Mark, lifetime: int) -> Mark:
+        standing = self._live(name)
+        if standing is not None:
+            return standing
+        if not self._is_there(name):
+            self._opened.discard(name)
+        self._marks[name] = (self._clock() + lifetime, mark)
+        return mark
 
     def record(self, name: str, mark: Mark, *, lifetime: int) -> bool:
         with self._lock:
@@ -41,11 +58,16 @@ class MemoryOnceStore:
         with self._lock:
             standing = self._live(name)
             if standing is not None and standing.owner == owner and standing.sealed_result is None:
-                del self._marks[name]
+                if name in self._opened:
+                    self._marks[name] = (self._marks[name][0], None)
+                else:
+                    del self._marks[name]
+
+    def _is_there(self, name: str) -> bool:
+        return name in self._marks and self._clock() < self._marks[name][0]
 
     def _live(self, name: str) -> Mark | None:
-        expires_at, mark = self._marks.get(name, (float("-inf"), None))
-        return mark if self._clock() < expires_at else None
+        return self._marks[name][1] if self._is_there(name) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@
     mcp:lock:{U}:entry      nonce of whoever refreshes the entry                        10         redis_vault
     mcp:sess:{S}            sealed browser session                                      1800       redis_sessions
     mcp:login:{S}           sealed login attempt, read once and deleted                 300        redis_sessions
-    mcp:once:{N}            hash: request (H), owner (nonce), lease; result   sealed    the state  redis_once
-                                                                                        + 60
+    mcp:once:{N}            hash: open; request (H), owner (nonce), lease               the state  redis_once
+                                  result                                     sealed    + 60
     mcp:yes:{U}             hash: N -> expires:withdrawn:sealed approval                the last   redis_approvals
     mcp:rate:{N}            sorted set: nonce -> time           clear                   window     redis_limits
 

@@ -7,10 +7,21 @@ from app.adapters.redis_connection import Redis, Script
 from app.errors import Unavailable
 from app.ports import Mark
 
+_OPEN = Script("""
+-- KEYS[1] mark   ARGV[1] seconds to live
+if redis.call('EXISTS', KEYS[1]) == 0 then
+    redis.call('HSET', KEYS[1], 'open', '1')
+    redis.call('EXPIRE', KEYS[1], ARGV[1])
+end
+return 'open'
+""")
+
 _CLAIM = Script("""
 -- KEYS[1] mark   ARGV[1] request   ARGV[2] owner   ARGV[3] lease until   ARGV[4] seconds to live
+-- ARGV[5] 'opened' for a place that must be there
 local standing = redis.call('HGETALL', KEYS[1])
-if #standing > 0 then return standing end
+if #standing == 0 and ARGV[5] == 'opened' then return {} end
+if #standing > 0 and not (#standing == 2 and standing[1] == 'open') then return standing end
 redis.call('HSET', KEYS[1], 'request', ARGV[1], 'owner', ARGV[2], 'lease', ARGV[3])
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 return redis.call('HGETALL', KEYS[1])
@@ -30,7 +41,8 @@ return 'recorded'
 _RELEASE = Script("""
 -- KEYS[1] mark   ARGV[1] owner
 if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] or redis.call('HGET', KEYS[1], 'result') then return 'stands' end
-redis.call('DEL', KEYS[1])
+-- What is left is the place, if it was opened.
+redis.call('HDEL', KEYS[1], 'request', 'owner', 'lease')
 return 'released'
 """)
 
@@ -41,9 +53,20 @@ class RedisOnceStore:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
+    def open(self, name: str, *, lifetime: int) -> None:
+        self._redis.run(_OPEN, [redis_keys.once(name)], [lifetime])
+
     def claim(self, name: str, mark: Mark, *, lifetime: int) -> Mark:
-        arguments: list[str | int] = [mark.request, mark.owner, mark.lease_until, lifetime]
-        return _mark(self._redis.run(_CLAIM, [redis_keys.once(name)], arguments))
+        return _mark(self._claim(name, mark, lifetime, "new"))
+
+    def take(self, name: str, mark: Mark, *, lifetime: int) -> Mark | None:
+        standing = self._claim(name, mark, lifetime, "opened")
+        return _mark(standing) if standing else None
+
+    def _claim(self, name: str, mark: Mark, lifetime: int, place: str) -> Sequence[str]:
+        arguments: list[str | int] = [mark.request, mark.owner, mark.lease_until, lifetime, place]
+        standing: Sequence[str] = self._redis.run(_CLAIM, [redis_keys.once(name)], arguments)
+        return standing
 
     def record(self, name: str, mark: Mark, *, lifetime: int) -> bool:
         arguments: list[str | int] = [mark.request, mark.owner, mark.lease_until, lifetime, mark.sealed_result or ""]

@@ -5,30 +5,34 @@ response was lost, because a user clicked twice, or because somebody tries. So a
 under the flow's id (and under a step's name, where one flow has several effects). Whoever begins writes the
 mark if there is none, and the store lets one writer win.
 
-    free ──begin──> running ──finish──> done
-      ^              │   └───lapse──> in doubt ──finish──> done
-      └───abandon────┴──────abandon──────┘
+    none ──open──> free ──begin──> running ──finish──> done
+                     ^              │   └───lapse──> in doubt ──finish──> done
+                     └───abandon────┴──────abandon──────┘
 
     the mark is     the same request gets              another request of this flow gets
+    none            Go, or Unknown if it was opened    Go, or Unknown if it was opened
     free            Go: run it, then finish            Go
     running         Running: come again                Conflict
     in doubt        Unknown: never run again           Conflict
     done            Done with the result               Conflict
 
-Three rules carry the safety.
+Four rules carry the safety.
   1. Go is given to one owner, and only that owner finishes or abandons. The owner is a fresh nonce: a begin
      that had to be sent again after a lost reply finds its own mark, and is Go once more.
   2. `lapse` is not written: a mark whose lease has passed without a result is in doubt, whoever looks. Its
      runner died before or after the effect, and nobody can say which. At most once means that nobody tries.
   3. A mark lives until the last state that could repeat its request has expired, and a minute more for clocks
      that disagree. Nothing shortens its life: a runner whose clock has jumped still finishes the same mark.
+  4. Who asks the user opens the mark before the question goes out. If it is not there when the answer comes, the
+     store has forgotten it, and with it whatever happened since: that is in doubt too.
 
 A store that is down raises Unavailable out of `begin`, and the caller refuses: nothing runs unguarded. If it
 was the answer to `begin` that was lost for good, the mark stands, and the next repetition waits for the lease
 and then gets Unknown for an effect that never began: the price of never running one twice.
 
-A store that forgets marks (eviction, a failover before replication) can let an effect run twice. Against that
-there are the policy `noeviction` and `idempotency_key`, which a downstream service checks by itself.
+What is left is a store that goes back in time: a failover to a replica that has the open mark and not yet the
+running one, or a step, which nobody opens, in a store that forgot it. Against that there are the policy
+`noeviction` and `idempotency_key`, which a downstream service checks by itself.
 
 The store learns nothing: mark names and requests are blind indexes, the result is sealed, bound to flow, step,
 principal and request. A result that does not open is Unknown.
@@ -105,7 +109,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Who ran it ended without a word: it may have happened. Say so, and do not run it."""
+    """Who ran it ended without a word, or the store forgot: it may have happened. Say so, and do not run it."""
 
 
 Beginning: TypeAlias = Go | Running | Done | DoneWithoutResult | Conflict | Unknown
@@ -140,12 +144,22 @@ class Once:
         self._seal = Seal(keyring, Purpose.ONCE)
         self._lease = lease
 
-    def begin(self, effect: Effect, *, owner: bytes, now: float) -> Beginning:
-        """May it run? `owner` is 16 random bytes of this attempt. Raises Unavailable: then it must not run."""
+    def open(self, effect: Effect, *, now: float) -> None:
+        """It may be begun later, when the user has answered. Raises Unavailable: then do not ask."""
+        self._store.open(self._name(effect), lifetime=self._lifetime(effect, now=now))
+
+    def begin(self, effect: Effect, *, owner: bytes, now: float, opened: bool = False) -> Beginning:
+        """May it run? `owner` is 16 random bytes of this attempt; `opened` says that `open` was called for it.
+
+        Raises Unavailable: then it must not run.
+        """
         # The key of the result must be at hand before the effect: afterwards it would be too late to refuse.
         _ = self._keyring.current
         mine = self._mark(effect, urlsafe_b64encode(owner).rstrip(b"=").decode(), now=now)
-        standing = self._store.claim(self._name(effect), mine, lifetime=self._lifetime(effect, now=now))
+        claim = self._store.take if opened else self._store.claim
+        standing = claim(self._name(effect), mine, lifetime=self._lifetime(effect, now=now))
+        if standing is None:
+            return Unknown()
         if standing.owner == mine.owner:
             return Go(effect, mine.owner)
         if standing.request != mine.request:

@@ -3,7 +3,7 @@
 A tool is a function. It runs from the top in every round: a question that has been answered returns its
 answer, one that is open ends the invocation with `input_required`, and the client's retry, on any
 instance, runs the function again. So what stands before a question runs once in each round: keep effects
-after the last one.
+after the last one, or in `Context.once`.
 """
 
 from importlib import import_module

@@ -258,18 +258,16 @@ class _Definition:
                 return Completed(messages.tool_error(f"Invalid arguments: {elicitation.describe(error)}"))
 
         def guarded(function: Callable[[], Outcome]) -> Outcome:
-            if self._approval is None:
-                return self._completed_once(call, function)
-            return self._approval.then(call, lambda: self._completed_once(call, function))
+            if not self._once:
+                return function() if self._approval is None else self._approval.then(call, function)
+            from app.toolkit.guard import completed_once, expect_completion
+
+            def once() -> Outcome:
+                return completed_once(call, function)
+
+            return expect_completion(call, once() if self._approval is None else self._approval.then(call, once))
 
         return run(self._signature, call, arguments, completed=self._completed, crashed=_failed, guarded=guarded)
-
-    def _completed_once(self, call: Call, function: Callable[[], Outcome]) -> Outcome:
-        if not self._once:
-            return function()
-        from app.toolkit.guard import completed_once
-
-        return completed_once(call, function)
 
     def _completed(self, result: Any) -> Completed:
         if isinstance(result, WholeResult):

@@ -53,13 +53,15 @@ def completed_once(call: Call, run: Callable[[], Outcome]) -> Outcome:
 
     It counts from the second round: before the first one nobody has a state that could be shown twice. A round that
     ends with a question, or for want of the store, has completed nothing, and the next one may.
+    `expect_completion` was called for the first one.
     """
     if call.round.number == 1:
         return run()
     if short_of_time(call, LEAST_TIME):
         return come_again(call, _SHORT)
     once = effects_of(call).once
-    beginning = once.begin(_effect(call, call.round.answers), owner=_nonce(call), now=call.services.clock())
+    effect = _effect(call, call.round.answers)
+    beginning = once.begin(effect, owner=_nonce(call), now=call.services.clock(), opened=True)
     match beginning:
         case Done(result):
             call.facts["once"] = "replayed"
@@ -91,6 +93,13 @@ def completed_once(call: Call, run: Callable[[], Outcome]) -> Outcome:
         result = {**result, "content": [*result["content"], messages.text_content(IN_DOUBT)]}
     _finish(call, beginning, result)
     return Completed(result)
+
+
+def expect_completion(call: Call, outcome: Outcome) -> Outcome:
+    """The outcome of a round. If it is the first question, the store knows of the flow before the user does."""
+    if call.round.number == 1 and isinstance(outcome, InputNeeded):
+        effects_of(call).once.open(_effect(call, {}), now=call.services.clock())
+    return outcome
 
 
 class Steps:
@@ -240,7 +249,7 @@ def remember_approval(call: Call, permission: Permission, *, lifetime: int) -> N
         )
     except Unavailable:
         kept = False
-    call.facts["approval"] = "kept" if kept else "not kept"
+    call.facts["approval"] = "kept" if kept else "not_kept"
 
 
 def _ended(outcome: Outcome) -> Ended:
@@ -269,7 +278,7 @@ def _effect(call: Call, answers: Mapping[str, Any], *, step: str | None = None) 
     return Effect(
         flow_id=call.round.flow_id,
         principal=call.access_token.principal,
-        request_digest=request_digest(*call.bound_to, answers=dict(answers)),
+        request_digest=request_digest(*call.bound_to(), answers=dict(answers)),
         expires_at=call.expires_at,
         step=step,
     )

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from starlette.routing import request_response
+from starlette.routing import Route, request_response
 from starlette.types import Receive, Scope, Send
 
 from app.http import HttpRequest, HttpResponse, join_headers
@@ -55,9 +55,9 @@ def create_app(
             endpoint = _page(pages, route, log, clock)
             # With and without the base path: front doors differ in whether they take it off.
             for path in dict.fromkeys((route, pages.site.path(route))):
-                app.add_route(path, _AnyMethod(endpoint))
+                app.router.routes.append(Route(path, _AnyMethod(endpoint)))
     # Everything that is no page of ours goes to the endpoint, which knows its paths and answers 404 itself.
-    app.add_route("/{path:path}", _AnyMethod(mcp))
+    app.router.routes.append(Route("/{path:path}", _AnyMethod(mcp)))
     return app
 
 

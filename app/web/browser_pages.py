@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from app.effects.approvals import Approvals
 from app.errors import Unavailable
 from app.oauth.browser import BrowserFlow
 from app.oauth.errors import FlowEnded, FlowNotFound
@@ -31,6 +32,7 @@ ROUTES: Final[Mapping[str, Mapping[str, Callable[["BrowserPages"], Page]]]] = {
     "/oauth/callback/{provider}": {"GET": lambda pages: pages.connect.callback},
     CONNECTIONS: {"GET": lambda pages: pages.connections.show},
     f"{CONNECTIONS}/{{provider}}/disconnect": {"POST": lambda pages: pages.connections.disconnect},
+    f"{CONNECTIONS}/approvals/{{approval}}/withdraw": {"POST": lambda pages: pages.connections.withdraw},
     "/auth/callback": {"GET": lambda pages: pages.accounts.callback},
     "/auth/sign-out": {"POST": lambda pages: pages.accounts.sign_out},
     "/auth/signed-out": {"GET": lambda pages: pages.accounts.signed_out},
@@ -50,6 +52,7 @@ class BrowserPages:
         flow: BrowserFlow,
         sign_in: SignIn,
         sessions: Sessions,
+        approvals: Approvals,
         keyring: SealingKeys,
         scope_descriptions: Mapping[str, str] | None = None,
     ) -> None:
@@ -58,7 +61,7 @@ class BrowserPages:
         notices = Notices(self.site, keyring)
         accounts = Accounts(self.site, self._pages, notices, sign_in, sessions)
         self.connect: Final[ConnectPages] = ConnectPages(self.site, self._pages, notices, accounts, flow)
-        self.connections: Final[ConnectionsPage] = ConnectionsPage(self.site, self._pages, accounts, flow)
+        self.connections: Final[ConnectionsPage] = ConnectionsPage(self.site, self._pages, accounts, flow, approvals)
         self.accounts: Final[Accounts] = accounts
         self.routes: Final[Mapping[str, Mapping[str, Page]]] = {
             path: {method: page(self) for method, page in methods.items()} for path, methods in ROUTES.items()

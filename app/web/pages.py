@@ -76,7 +76,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.globals["client_host"] = client_host
-    environment.filters.update(day=_day, day_in_words=_day_in_words)
+    environment.filters.update(day=_day, day_in_words=_day_in_words, moment=_moment, moment_in_words=_moment_in_words)
     return environment
 
 
@@ -88,6 +88,14 @@ def _day_in_words(seconds: int) -> str:
     # Without the locale's help, which is not the reader's.
     day = datetime.fromtimestamp(seconds, UTC)
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def _moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="minutes")
+
+
+def _moment_in_words(seconds: int) -> str:
+    return f"{_day_in_words(seconds)}, {datetime.fromtimestamp(seconds, UTC):%H:%M} UTC"
 
 
 @cache

@@ -18,6 +18,7 @@ from app.authorization.access_token import TokenRules
 from app.authorization.jwks import Jwks, metadata_urls
 from app.authorization.signed_jwt import verified_claims
 from app.connection_settings import ConnectionSettings, pages_url
+from app.effects.approvals import Approvals
 from app.oauth.browser import BrowserFlow
 from app.oauth.id_token import IdTokenRules
 from app.oauth.server_metadata import MetadataCache
@@ -55,7 +56,7 @@ def build(environment: Mapping[str, str], offered: Features | Iterable[object]) 
 
     @cache
     def pages() -> BrowserPages:
-        return browser_pages(settings, mode.settings, mode.stores, metadata, function.keys)
+        return browser_pages(settings, mode.settings, mode.stores, metadata, function.keys, mode.effects().approvals)
 
     if mode.is_read:
         return create_app(function.respond, log_request, pages())
@@ -64,7 +65,12 @@ def build(environment: Mapping[str, str], offered: Features | Iterable[object]) 
 
 
 def browser_pages(
-    settings: Settings, configured: ConnectionSettings, stores: Stores, metadata: MetadataCache, keys: Jwks
+    settings: Settings,
+    configured: ConnectionSettings,
+    stores: Stores,
+    metadata: MetadataCache,
+    keys: Jwks,
+    approvals: Approvals,
 ) -> BrowserPages:
     """The pages of URL mode, signed in to at the MCP authorization server. `keys` are the ones of access tokens."""
     tokens = HttpTokenEndpoint()
@@ -89,6 +95,7 @@ def browser_pages(
             random_text=lambda: secrets.token_urlsafe(32),
         ),
         sessions=Sessions(RedisSessions(stores.redis), configured.keyring),
+        approvals=approvals,
         keyring=configured.keyring,
         scope_descriptions={
             scope: text for each in configured.providers.values() for scope, text in each.scope_descriptions.items()

@@ -176,6 +176,18 @@ def test_a_disconnect_button_disconnects(world: World, browser: Chrome) -> None:
     assert len(world.provider.revoked) > 0
 
 
+def test_a_withdraw_button_withdraws(world: World, browser: Chrome) -> None:
+    """`@tool(approval=...)`: the user ends a remembered yes where they end a connection."""
+    connect_page(world, browser)
+    world.allow(tool="reply_to_customer", arguments={"id": "T-1"})
+    browser.get(f"{ORIGIN}/connections")
+    assert "reply_to_customer" in browser.find_element(By.TAG_NAME, "main").text
+    click(browser, "Withdraw")
+
+    assert "Allowed without asking" not in browser.find_element(By.TAG_NAME, "main").text
+    assert not world.is_allowed(tool="reply_to_customer", arguments={"id": "T-1"})
+
+
 def test_no_address_that_the_browser_visited_tells_another_site_about_a_link(
     world: World, outside: Outside, browser: Chrome
 ) -> None:

@@ -108,6 +108,13 @@ def connections(world: World, browser: Chrome) -> None:
     browser.get(f"{ORIGIN}/connections")
 
 
+def approvals(world: World, browser: Chrome) -> None:
+    sign_in(browser)
+    world.allow(tool="reply_to_customer", arguments={"id": "T-1", "text": "x" * 300})
+    world.allow(LONG_CLIENT, "deploy")
+    browser.get(f"{ORIGIN}/connections")
+
+
 def no_connections(world: World, browser: Chrome) -> None:
     sign_in(browser)
 
@@ -157,6 +164,7 @@ PAGES: dict[str, tuple[Visit, str]] = {
     "operator-hint": (operator_hint, "This link was created for another account"),
     "signed-out": (signed_out, "You are signed out"),
     "connections": (connections, "Your connections"),
+    "approvals": (approvals, "Your connections"),
     "no-connections": (no_connections, "Your connections"),
     "not-found": (not_found, "This link is not valid, or not any more"),
     "used-link": (used_link, "This link has done its work"),

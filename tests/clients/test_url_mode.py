@@ -388,5 +388,9 @@ def _query(url: str) -> list[tuple[str, str]]:
 
 
 def _dump(client: Any) -> str:
-    keys = client.keys("*")
-    return repr([[key, client.hgetall(key) if client.type(key) == "hash" else client.get(key)] for key in keys])
+    read = {
+        "hash": client.hgetall,
+        "string": client.get,
+        "zset": lambda key: client.zrange(key, 0, -1, withscores=True),
+    }
+    return repr([[key, read[client.type(key)](key)] for key in client.keys("*")])

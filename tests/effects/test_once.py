@@ -60,9 +60,16 @@ class World:
     def once(self) -> Once:
         return Once(self.store, self.keyring)
 
-    def begin(self, effect: Effect = EFFECT, *, owner: bytes | None = None, now: float | None = None) -> Beginning:
+    def begin(
+        self,
+        effect: Effect = EFFECT,
+        *,
+        owner: bytes | None = None,
+        now: float | None = None,
+        opened: bool = False,
+    ) -> Beginning:
         now = self.clock.now if now is None else now
-        return self.once.begin(effect, owner=owner or next(self._owners), now=now)
+        return self.once.begin(effect, owner=owner or next(self._owners), now=now, opened=opened)
 
     def go(self, effect: Effect = EFFECT, *, now: float | None = None) -> Go:
         begun = self.begin(effect, now=now)
@@ -91,6 +98,42 @@ def test_an_honest_retry_gets_the_result_of_the_first_run(world: World) -> None:
     assert world.finish(go) is Kept.WHOLE
     for _ in range(2):
         assert world.begin() == Done(RESULT)
+
+
+def test_what_was_opened_and_is_not_there_was_forgotten_and_is_in_doubt(world: World) -> None:
+    """The store came back empty: nobody knows whether it happened before."""
+    world.once.open(EFFECT, now=START)
+    world.store.__init__(world.clock)  # type: ignore[misc]
+    for _ in range(2):
+        assert world.begin(opened=True) == Unknown()
+    assert world.begin(replace(EFFECT, request_digest=NO), opened=True) == Unknown()
+    # The next flow is not in doubt.
+    other = replace(EFFECT, flow_id=b"f" * 16)
+    world.once.open(other, now=START)
+    assert isinstance(world.begin(other, opened=True), Go)
+
+
+def test_what_was_opened_runs_once_like_anything_else(world: World) -> None:
+    """Opened, abandoned for one more question, and done."""
+    world.once.open(EFFECT, now=START)
+    first = world.begin(opened=True)
+    assert isinstance(first, Go)
+    assert world.begin(opened=True) == Running()
+    world.once.abandon(first)
+    world.once.open(EFFECT, now=START)
+    second = world.begin(opened=True)
+    assert isinstance(second, Go)
+    world.finish(second)
+    world.once.open(EFFECT, now=START)
+    assert world.begin(opened=True) == Done(RESULT)
+    assert world.begin(replace(EFFECT, request_digest=NO), opened=True) == Conflict()
+
+
+def test_an_open_mark_outlives_the_last_state_of_its_flow(world: World) -> None:
+    """An answer that still counts finds its mark."""
+    world.once.open(EFFECT, now=START)
+    world.clock.now = EFFECT.expires_at + MARGIN - 1
+    assert isinstance(world.begin(opened=True), Go)
 
 
 @pytest.mark.parametrize("finished", [False, True])
@@ -334,7 +377,7 @@ def test_a_result_moved_from_another_mark_does_not_open(world: World) -> None:
     )
     for effect in others:
         world.finish(world.go(effect))
-    foreign = [mark.sealed_result for _, mark in world.store._marks.values()][1:]
+    foreign = [mark.sealed_result for _, mark in world.store._marks.values() if mark is not None][1:]
     assert len(set(foreign)) == len(others)
     for sealed in foreign:
         overwrite(world, lambda mark, sealed=sealed: replace(mark, sealed_result=sealed))

@@ -60,6 +60,21 @@ def test_a_guarded_effect_costs_two_commands(once: Once, cluster: Server) -> Non
     assert cluster.commands() - before == 2
 
 
+def test_an_effect_that_is_opened_before_the_question_costs_three(once: Once, cluster: Server) -> None:
+    """One with the question, two with the answer. What the store forgot in between is in doubt."""
+    once.open(replace(EFFECT, step="warm"), now=START)
+    once.begin(replace(EFFECT, step="warm"), owner=next(fresh), now=START)
+    before = cluster.commands()
+    once.open(EFFECT, now=START)
+    go = once.begin(EFFECT, owner=next(fresh), now=START, opened=True)
+    assert isinstance(go, Go)
+    once.finish(go, RESULT, now=START)
+    assert cluster.commands() - before == 3
+    cluster.empty()
+    assert once.begin(EFFECT, owner=next(fresh), now=START, opened=True) == Unknown()
+    assert cluster.dump() == "[]"
+
+
 def test_a_dump_of_the_store_tells_nothing(once: Once, cluster: Server) -> None:
     """SECURITY section 1, stolen Redis dump: no flow id, step, person, answer or result."""
     for step in (None, "reserve_a_seat"):
@@ -83,7 +98,10 @@ def test_an_outage_runs_nothing_and_says_so() -> None:
         assert isinstance(go, Go)
     other = replace(EFFECT, step="other")
     with pytest.raises(Unavailable):
-        once.begin(other, owner=next(fresh), now=START)
+        once.open(other, now=START)
+    for opened in (False, True):
+        with pytest.raises(Unavailable):
+            once.begin(other, owner=next(fresh), now=START, opened=opened)
     with pytest.raises(Unavailable):
         once.finish(go, RESULT, now=START)
     with pytest.raises(Unavailable):

@@ -40,8 +40,14 @@ class FlakyStore:
         self._store = store
         self.fault: Fault = None
 
+    def open(self, name: str, *, lifetime: int) -> None:
+        self._send(lambda: self._store.open(name, lifetime=lifetime))
+
     def claim(self, name: str, mark: Mark, *, lifetime: int) -> Mark:
         return self._send(lambda: self._store.claim(name, mark, lifetime=lifetime))
+
+    def take(self, name: str, mark: Mark, *, lifetime: int) -> Mark | None:
+        return self._send(lambda: self._store.take(name, mark, lifetime=lifetime))
 
     def record(self, name: str, mark: Mark, *, lifetime: int) -> bool:
         return self._send(lambda: self._store.record(name, mark, lifetime=lifetime))
@@ -79,25 +85,37 @@ class OnceMachine(RuleBasedStateMachine):
         self.store = FlakyStore(MemoryOnceStore(self.clock))
         self.once = Once(self.store, KEYRING)
         self.standing: dict[Key, Standing] = {}
+        self.opened: set[Key] = set()
         self.runs: dict[Key, int] = {}
         self._owners = owners()
         self._results = count()
 
-    @rule(target=gos, effect=EFFECTS, skew=SKEW, fault=FAULTS, sent=st.integers(1, 3))
-    def begin(self, effect: Effect, skew: int, fault: Fault, sent: int) -> Any:
+    @rule(effect=EFFECTS, fault=FAULTS)
+    def open(self, effect: Effect, fault: Fault) -> None:
+        """Before a question goes out, in any round."""
+        self.store.fault = fault
+        try:
+            self.once.open(effect, now=self.clock.now)
+        except Unavailable:
+            assert fault is not None
+        if fault != "down" and (effect.flow_id, effect.step) not in self.standing:
+            self.opened.add((effect.flow_id, effect.step))
+
+    @rule(target=gos, effect=EFFECTS, skew=SKEW, fault=FAULTS, sent=st.integers(1, 3), opened=st.booleans())
+    def begin(self, effect: Effect, skew: int, fault: Fault, sent: int, opened: bool) -> Any:
         now = self.clock.now + skew
         if not now < effect.expires_at:
             return multiple()  # no state of the flow opens any more
         key, owner = (effect.flow_id, effect.step), next(self._owners)
-        expected = self._expected(effect, now)
+        expected = self._expected(effect, now, opened)
         if fault is not None:
             self.store.fault = fault
             with pytest.raises(Unavailable):
-                self.once.begin(effect, owner=owner, now=now)
+                self.once.begin(effect, owner=owner, now=now, opened=opened)
             if fault == "reply_lost" and expected is Go:
                 self.standing[key] = Standing(effect, int(now) + LEASE)
             return multiple()
-        answers = [self.once.begin(effect, owner=owner, now=now) for _ in range(sent)]
+        answers = [self.once.begin(effect, owner=owner, now=now, opened=opened) for _ in range(sent)]
         assert answers == answers[:1] * sent, "a command that is sent again is answered alike"
         if expected is not Go:
             assert answers[0] == expected
@@ -108,10 +126,11 @@ class OnceMachine(RuleBasedStateMachine):
         assert self.runs[key] == 1, "at most one run"
         return answers[0]
 
-    def _expected(self, effect: Effect, now: float) -> Beginning | type[Go]:
-        standing = self.standing.get((effect.flow_id, effect.step))
+    def _expected(self, effect: Effect, now: float, opened: bool) -> Beginning | type[Go]:
+        key = (effect.flow_id, effect.step)
+        standing = self.standing.get(key)
         if standing is None:
-            return Go
+            return Unknown() if opened and key not in self.opened else Go
         if standing.effect != effect:
             return Conflict()
         if standing.result is not None:

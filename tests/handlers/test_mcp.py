@@ -21,11 +21,13 @@ from tests.protocol.endpoint import well_formed
 
 ROOT = Path(__file__).parent.parent.parent
 RESOURCE = "https://mcp.example.com/mcp"
-ENVIRONMENT = {
+REQUIRED = {
     "MCP_RESOURCE_URL": RESOURCE,
     "MCP_ISSUER": "https://login.example.com",
     "MCP_SEALING_KEYS": "1:" + base64.urlsafe_b64encode(b"test keys are for tests only----").decode(),
 }
+# Some example tools promise what needs a store. Nobody is at this address, and nobody is asked for a form.
+ENVIRONMENT = {**REQUIRED, "MCP_REDIS_URL": "rediss://127.0.0.1:1", "MCP_OIDC_CLIENT_ID": "web"}
 # Reads events from stdin, and writes what the handler answered and what is imported by then.
 INVOKE = """
 import json, sys
@@ -147,7 +149,15 @@ def test_a_function_without_configuration_does_not_start_and_names_all_that_is_m
     process = run([], {})
     assert process.returncode != 0
     assert process.stdout == ""
-    assert not [name for name in ENVIRONMENT if name not in process.stderr]
+    assert not [name for name in REQUIRED if name not in process.stderr]
+
+
+def test_a_function_whose_tools_need_a_store_does_not_start_without_one() -> None:
+    """`@tool(once=True)` and approvals: the promise could not be kept, and nobody would know."""
+    process = run([], REQUIRED)
+    assert process.returncode != 0
+    assert "close_ticket" in process.stderr
+    assert "Set MCP_REDIS_URL or MCP_CONNECTIONS_SECRET, or take them off." in process.stderr
 
 
 @pytest.mark.parametrize("keys", ["1:hunter2hunter2", "x:aHVudGVyMg"])

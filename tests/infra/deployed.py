@@ -216,6 +216,9 @@ def deployed(
                 "MCP_SEALING_SECRET": secret_id,
                 "MCP_KMS_KEY": kms_key,
                 "MCP_SEALING_APP": APP,
+                # Some example tools promise what needs a store. What is asked here needs none, and nobody is there.
+                "MCP_REDIS_URL": "redis://127.0.0.1:1",
+                "MCP_OIDC_CLIENT_ID": "web",
             }
 
         started = emulator_in_thread(

@@ -807,6 +807,19 @@ def test_a_round_that_only_waits_has_a_state_and_no_questions() -> None:
     assert codec.open(waiting["requestState"], binding, now=1).state == {"step": 1}
 
 
+def test_rounds_that_only_waited_are_counted_until_one_does_something_else() -> None:
+    """SECURITY 2.5: after three of them in a row a client is not told to come again."""
+    binding = Binding("https://mcp.example.com/mcp", Principal("i", "s", "c"), "tools/call", "wait", b"{}")
+    codec = RequestStateCodec(Keyring(current=OLD))
+    current, seen = a_round(), []
+    for waiting in (True, True, False, True):
+        result = current.input_required(codec, binding, now=0, waiting=waiting)
+        current = a_round(codec.open(result["requestState"], binding, now=0))
+        seen.append(current.waits)
+    assert seen == [1, 2, 0, 1]
+    assert current.number == 5
+
+
 def test_the_number_of_a_round_counts_from_one_and_the_flow_keeps_its_id() -> None:
     binding = Binding("https://mcp.example.com/mcp", Principal("i", "s", "c"), "tools/call", "wait", b"{}")
     codec = RequestStateCodec(Keyring(current=OLD))

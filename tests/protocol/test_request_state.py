@@ -150,6 +150,7 @@ STATES = st.builds(
     | st.text()
     | st.lists(st.integers() | st.booleans())
     | st.dictionaries(st.text(), st.floats(-1, 1)),
+    waits=st.integers(0, 1),
 )
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 BINDINGS = st.builds(
@@ -195,6 +196,9 @@ def test_the_claims_are_the_documented_ones_and_no_others() -> None:
         "a": {"a": {"action": "accept"}},
         "s": {"id": 7},
     }
+    waited = CODEC.seal(replace(state, rounds=2, waits=2), BINDING, now=NOW)
+    text = by_hand.open_(waited, secret=KEY.secret, purpose=PURPOSE, bound_to=BINDING.fields())
+    assert json.loads(text)["w"] == 2
     fresh = CODEC.seal(request_state.begin(now=NOW, entropy=bytes(16)), BINDING, now=NOW)
     text = by_hand.open_(fresh, secret=KEY.secret, purpose=PURPOSE, bound_to=BINDING.fields())
     assert set(json.loads(text)) == {"v", "fid", "fst", "iat", "exp", "n", "q"}
@@ -342,11 +346,12 @@ NO_VERSIONS: list[Any] = [0, 2, None, "1", [1]]
     [
         ({"v": ...}, "version"),
         *[({claim: ...}, "claims") for claim in ("fid", "fst", "iat", "exp", "n")],
-        *[({claim: value}, "claims") for claim in ("fst", "iat", "exp", "n") for value in NO_INTEGERS],
+        *[({claim: value}, "claims") for claim in ("fst", "iat", "exp", "n", "w") for value in NO_INTEGERS],
         *[({"fid": value}, "claims") for value in NO_FLOW_IDS],
         *[({claim: value}, "claims") for claim in ("q", "a") for value in NO_OBJECTS],
         *[({"v": value}, "version") for value in NO_VERSIONS],
         *[({"n": value}, "rounds") for value in (0, -1, MAX_ROUNDS + 1, 10**30)],
+        *[({"w": value}, "rounds") for value in (-1, 2, -(10**30), 10**30)],
         ({"iat": NOW + CLOCK_SKEW + 1}, "future"),
         ({"exp": NOW}, "expired"),
         ({"fst": NOW - MAX_AGE - 1}, "age"),

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from app.protocol.features import Tool
 from app.strict_json import JsonObject
 from app.testing import Client, Reply, accept
-from app.toolkit import Accepted, Context, tool
+from app.toolkit import Accepted, Context, InputRequired, Invalid, Missing, Question, tool
 
 
 class Confirm(BaseModel):
@@ -61,6 +61,22 @@ class Shop:
                     return ctx.stop("The user said no.")
 
         return buy
+
+    def explicit(self) -> Tool:
+        """The same in the explicit style: what is bought comes from the state."""
+
+        @tool(name="order", once=True)
+        def order(item: str, ctx: Context) -> str | InputRequired:
+            """Order something, in the explicit style."""
+            match ctx.responses.get("confirm", Confirm):
+                case Accepted(Confirm(confirm=True)):
+                    return self.sell(ctx.state["item"])
+                case Missing() | Invalid():
+                    return InputRequired({"confirm": Question(f"Order {item}?", Confirm)}, state={"item": item})
+                case _:
+                    return ctx.stop("No.")
+
+        return order
 
     def delivery(self) -> Tool:
         """A tool that reserves between two questions, and orders after them: both once."""

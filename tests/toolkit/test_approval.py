@@ -160,7 +160,7 @@ def test_a_withdrawn_yes_is_asked_for_again_and_no_old_answer_brings_it_back(ser
     assert alice.begin("restart", RESTART).asked
     server.clock.advance(1)
     question = alice.rounds[0]
-    assert alice.retry(question, params("restart", **RESTART), ALLOW).http.facts["approval"] == "not kept"
+    assert alice.retry(question, params("restart", **RESTART), ALLOW).http.facts["approval"] == "not_kept"
     assert alice.begin("restart", RESTART).asked
     alice.call("restart", RESTART)
     assert not alice.begin("restart", RESTART).asked
@@ -186,7 +186,7 @@ def test_during_an_outage_the_user_is_asked_and_the_tool_runs(shop: Shop, server
     with server.store_outage():
         assert alice.call("restart", RESTART).text.startswith("billing is restarted")
         assert len(alice.rounds) == 2
-        assert alice.rounds[1].http.facts["approval"] == "not kept"
+        assert alice.rounds[1].http.facts["approval"] == "not_kept"
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

@@ -11,7 +11,8 @@ from app.effects.once import LEASE
 from app.errors import ConfigurationError
 from app.settings import Settings
 from app.testing import FORMS, Client, Reply, Server, accept
-from app.toolkit import Accepted, CallToolResult, Context, InputRequired, Invalid, Missing, Question, Tool, tool
+from app.toolkit import CallToolResult, Context, tool
+from app.toolkit.guard import IN_DOUBT
 from app.wiring.mcp import McpFunction
 from tests.protocol.endpoint import JudgedServer
 from tests.protocol.test_legacy import legacy
@@ -54,8 +55,8 @@ def test_of_fifty_answers_at_once_one_counts(shop: Shop, server: Server, alice: 
     def answer(_: int) -> Reply:
         client = server.client()
         reply = client.retry(question, BUY, YES)
-        while is_waiting(reply):
-            reply = client.retry(reply, BUY, {})
+        while is_waiting(reply) or "still running" in reply.text:
+            reply = client.retry(question, BUY, YES)
         return reply
 
     with ThreadPoolExecutor(16) as pool:
@@ -132,21 +133,56 @@ def test_an_instance_killed_in_the_middle_leaves_a_doubt_and_no_second_run(shop:
     for _ in range(3):
         doubtful = alice.retry(question, BUY, YES)
         assert doubtful.is_error
-        assert doubtful.text == "The outcome is unknown: it may have happened. Check before repeating it."
+        assert doubtful.text == IN_DOUBT
         assert doubtful.http.facts["outcome"] == "in_doubt"
     assert alice.retry(question, BUY, NO).error == INVALID_STATE
     assert shop.done == ["tea"]
 
 
 def test_without_the_store_nothing_is_run(shop: Shop, server: Server, alice: Client) -> None:
-    """SECURITY 103, fail closed: 503 with Retry-After. The question needs no store, and the answer keeps."""
+    """SECURITY 103, fail closed: 503 with Retry-After. The user's answer keeps."""
+    question = asked(alice)
     with server.store_outage():
-        question = asked(alice)
         refused = alice.retry(question, BUY, YES)
     assert refused.status == 503
     assert int(refused.http.headers["retry-after"]) > 0
     assert shop.done == []
     assert alice.retry(question, BUY, YES).text == "tea is bought: receipt 1."
+
+
+def test_without_the_store_the_user_is_not_asked_in_vain(server: Server, alice: Client) -> None:
+    """What could not be guarded would have to be refused after the answer."""
+    with server.store_outage():
+        assert asked(alice).status == 503
+    assert asked(alice).asked
+
+
+@pytest.mark.parametrize("when", ["before the answer", "in the middle", "afterwards"])
+def test_a_store_that_forgot_everything_leaves_a_doubt_and_no_second_run(
+    shop: Shop, server: Server, alice: Client, when: str
+) -> None:
+    """Issue 2, the store lost: it comes back empty, and cannot say what happened before."""
+    question = asked(alice)
+    if when == "before the answer":
+        server.empty_store()
+    elif when == "in the middle":
+        shop.in_the_middle = server.empty_store
+    first = alice.retry(question, BUY, YES)
+    if when == "before the answer":
+        assert first.text == IN_DOUBT
+    else:
+        assert first.text == "tea is bought: receipt 1."
+    if when == "in the middle":
+        # Who was running tells it what happened.
+        assert alice.repeat().result == first.result
+        server.empty_store()
+    elif when == "afterwards":
+        server.empty_store()
+    for answers in (YES, NO):
+        assert alice.retry(question, BUY, answers).text == IN_DOUBT
+    assert len(shop.done) == (when != "before the answer")
+    # The next call is not in doubt.
+    assert alice.retry(asked(alice), BUY, YES).text.startswith("tea is bought")
 
 
 def test_a_store_lost_in_the_middle_leaves_the_true_result_and_then_a_doubt(
@@ -352,24 +388,9 @@ def test_async_tools_are_guarded_too(shop: Shop) -> None:
     assert shop.done == ["it", "it"]
 
 
-def explicit(shop: Shop) -> Tool:
-    @tool(once=True)
-    def order(item: str, ctx: Context) -> str | InputRequired:
-        """Order, in the explicit style."""
-        match ctx.responses.get("confirm", Confirm):
-            case Accepted(Confirm(confirm=True)):
-                return shop.sell(ctx.state["item"])
-            case Missing() | Invalid():
-                return InputRequired({"confirm": Question(f"Order {item}?", Confirm)}, state={"item": item})
-            case _:
-                return ctx.stop("No.")
-
-    return order
-
-
 def test_the_explicit_style_is_guarded_and_keeps_its_state_while_it_waits(shop: Shop) -> None:
     """`InputRequired(state=...)` comes back with the answers, also over a round that only waited."""
-    server = JudgedServer([explicit(shop)])
+    server = JudgedServer([shop.explicit()])
     alice, what = server.client(), params("order", item="tea")
     question = alice.begin("order", {"item": "tea"})
     seen: list[Reply] = []

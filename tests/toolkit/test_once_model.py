@@ -39,6 +39,8 @@ class Mark:
 class Flow:
     what: JsonObject
     first_at: int
+    store: int
+    """Which store it began in: one that came back empty is another."""
     marks: dict[str, Mark] = field(default_factory=dict)
 
 
@@ -66,6 +68,7 @@ class Flows(RuleBasedStateMachine):
         self.shop = Shop()
         self.server = Server([self.shop.tool(), self.shop.delivery()], instances=3)
         self.expected_effects = 0
+        self.store = 0
 
     @property
     def now(self) -> int:
@@ -75,7 +78,7 @@ class Flows(RuleBasedStateMachine):
     def call(self, what: JsonObject) -> Question:
         reply = self.server.client().request("tools/call", what)
         options = ("yes", "no") if what is BUY else ("lisbon", "porto")
-        return Question(Flow(what, self.now), reply, (), options, self.now, 1)
+        return Question(Flow(what, self.now, self.store), reply, (), options, self.now, 1)
 
     @rule(target=questions, question=questions, choice=st.sampled_from([0, 0, 1]), fault=FAULTS)
     def answer(self, question: Question, choice: int, fault: Fault) -> Any:
@@ -96,6 +99,23 @@ class Flows(RuleBasedStateMachine):
     def deploy(self) -> None:
         self.server.restart()
 
+    @rule()
+    def forget(self) -> None:
+        """The store comes back with nothing in it."""
+        self.server.empty_store()
+        self.store += 1
+
+    @rule(question=questions, fault=FAULTS)
+    def pester(self, question: Question, fault: Fault) -> None:
+        """A client that comes again as fast as it is told to."""
+        self._send(question, 0, fault)
+        for _ in range(MAX_WAITS + 2):
+            found = self._send(question, 0, None)
+            if not isinstance(found, Question) or found.options:
+                return
+            question = found
+        raise AssertionError("it is told to come again without an end")
+
     @rule(question=questions)
     def insist(self, question: Question) -> None:
         """No flow is stuck: whoever waits as long as a runner may run, and comes again, gets an answer."""
@@ -115,6 +135,8 @@ class Flows(RuleBasedStateMachine):
 
     def _send(self, question: Question, choice: int, fault: Fault) -> Any:
         """Send one request, compare what comes back with the model, and return the next state, if there is one."""
+        if question.flow.what is DELIVER and question.flow.store != self.store:
+            return multiple()  # steps are not opened: see app.effects.once
         picked = question.options[choice : choice + 1]
         answers = (*question.answered, *picked)
         given = {key: each for name in picked for key, each in ANSWERS[name].items()}
@@ -184,6 +206,9 @@ class Flows(RuleBasedStateMachine):
         """
         if fault == "store down":
             assert reply.status == 503
+            return multiple()
+        if question.flow.store != self.store:
+            assert reply.text == IN_DOUBT
             return multiple()
         standing = question.flow.marks.get(name)
         if standing is None:

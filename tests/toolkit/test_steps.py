@@ -272,6 +272,29 @@ def test_a_task_group_that_meets_an_outage_or_a_refusal_says_so(shop: Shop) -> N
     assert shop.done == ["it"]
 
 
+def test_a_group_in_which_one_asks_and_another_meets_an_outage_is_an_outage(shop: Shop) -> None:
+    """The question would be asked in a round that has to be sent again anyway."""
+
+    @tool
+    async def order(ctx: Context) -> None:
+        """Ask and order at once."""
+
+        async def ask() -> None:
+            ctx.ask("confirm", "Sure?", Confirm)
+
+        async def sell() -> str:
+            return shop.sell("it")
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(ask())
+            tasks.create_task(ctx.once_async("sell", sell))
+
+    server = Server([order])
+    with server.store_outage():
+        assert server.client().begin("order").status == 503
+    assert shop.done == []
+
+
 def test_while_an_effect_runs_the_others_come_again_and_a_killed_one_leaves_a_doubt(
     shop: Shop, server: Server, alice: Client
 ) -> None:

@@ -48,7 +48,7 @@ def test_near_the_deadline_an_effect_is_not_begun_and_the_client_comes_again(sho
     late(server, LEAST_TIME - 0.1)
     with server.store_outage():
         waiting = alice.retry(question, BUY, YES)
-    assert is_waiting(waiting)
+    assert is_waiting(waiting), "nobody was asked: there is no time for it"
     assert waiting.http.facts["once"] == "short_of_time"
     late(server, 25)
     assert alice.retry(waiting, BUY, {}).text == "tea is bought: receipt 1."
@@ -70,6 +70,19 @@ def test_who_never_gets_enough_time_is_told_so(shop: Shop) -> None:
     assert last.text == "It was not begun: too little time was left for it. Try again later."
     late(server, 25)
     assert alice.retry(reply, BUY, {}).text == "tea is bought: receipt 1."
+
+
+def test_what_the_explicit_style_carries_outlives_a_round_that_only_waited(shop: Shop) -> None:
+    """`InputRequired(state=...)`."""
+    server = JudgedServer([shop.explicit()], timeout=25)
+    alice, what = server.client(), params("order", item="tea")
+    question = alice.begin("order", {"item": "tea"})
+    late(server, LEAST_TIME - 0.1)
+    waiting = alice.retry(question, what, YES)
+    assert is_waiting(waiting)
+    late(server, 25)
+    assert alice.retry(waiting, what, {}).text == "receipt 1"
+    assert shop.done == ["tea"]
 
 
 def slow(shop: Shop, clock: list[Server], **parameters: Any) -> Any:

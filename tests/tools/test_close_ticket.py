@@ -1,4 +1,4 @@
-"""close_ticket: a choice and a note from the user, and a structured result."""
+"""close_ticket: a choice and a note from the user, a structured result, and one effect."""
 
 import pytest
 
@@ -63,3 +63,15 @@ def test_a_ticket_stays_open_without_an_answer(desk: Desk, answer: JsonObject, t
 def test_a_ticket_that_is_not_there_is_not_asked_about(desk: Desk) -> None:
     failed = Server([close_ticket]).client().call("close_ticket", {"id": "T-9"})
     assert (failed.is_error, failed.text) == (True, "There is no ticket T-9.")
+
+
+def test_a_lost_response_closes_it_once_and_another_answer_is_refused(desk: Desk) -> None:
+    params: JsonObject = {"name": "close_ticket", "arguments": {"id": "T-1"}}
+    alice = Server([close_ticket]).client()
+    asked = alice.begin("close_ticket", {"id": "T-1"})
+    closed = alice.retry(asked, params, {"close": accept(resolution="fixed")})
+    again = alice.repeat()
+    assert again.instance != closed.instance
+    assert again.result == closed.result
+    assert alice.retry(asked, params, {"close": accept(resolution="duplicate")}).status == 400
+    assert desk.journal == ["closed T-1 as fixed"]

@@ -1,9 +1,11 @@
-"""The page on which users see and end their connections."""
+"""The page on which users see and end their connections, and what they allowed."""
+
+from dataclasses import replace
 
 import pytest
 
 from app.oauth.connections import Connected, Pending
-from tests.web.world import ORIGIN, Browser, World, form_of
+from tests.web.world import ALICE, BOB, NOW, ORIGIN, Browser, World, form_of
 
 
 @pytest.fixture
@@ -81,3 +83,85 @@ def test_disconnecting_needs_our_form_for_this_connection(world: World, alice: B
 def test_a_name_that_cannot_be_one_is_404(world: World, alice: Browser, name: str) -> None:
     """Before any store is asked."""
     assert alice.post(f"/connections/{name}/disconnect").status_code == 404
+
+
+def test_the_page_lists_what_was_allowed_to_whom_and_until_when(world: World) -> None:
+    """SECURITY 1: the user sees what runs without a question. What a model chose is escaped."""
+    world.allow(arguments={"id": "<b>T-1</b>"})
+    world.clock.now += 60
+    world.allow(replace(ALICE, client_id="local-client"), "deploy")
+    world.allow(BOB, "never_shown")
+    text = world.browser("alice").get("/connections").text
+
+    assert text.index("deploy") < text.index("reply"), "the newest first"
+    for expected in (
+        "Allowed without asking",
+        "&lt;b&gt;T-1&lt;/b&gt;",
+        "Any arguments",
+        "desk.example",
+        "local-client",
+        "21 September 2026, 14:13 UTC",
+        "22 September 2026, 02:13 UTC",
+    ):
+        assert expected in text
+    assert "never_shown" not in text
+
+
+def test_without_approvals_the_page_says_nothing_of_them(world: World) -> None:
+    """Most users have none."""
+    assert "Allowed" not in world.browser("alice").get("/connections").text
+
+
+def test_withdrawing_ends_a_yes_and_no_other(world: World) -> None:
+    """The tool asks again, at once, on every instance."""
+    world.allow(tool="reply")
+    world.allow(tool="deploy")
+    alice = world.browser("alice")
+    (reply,) = [each for each in world.approvals.list(ALICE.user, now=NOW) if each.tool == "reply"]
+    response = alice.submit(alice.get("/connections"), f"{reply.id}/withdraw")
+
+    assert response.status_code == 303
+    assert response.headers["location"] == f"{ORIGIN}/connections"
+    assert not world.is_allowed(tool="reply")
+    assert world.is_allowed(tool="deploy")
+    assert f"{reply.id}/withdraw" not in alice.get("/connections").text
+    assert world.log[-2]["outcome"] == "withdrawn"
+
+
+def test_withdrawing_twice_is_harmless(world: World) -> None:
+    """A double click, a second apart."""
+    world.allow()
+    alice = world.browser("alice")
+    page = alice.get("/connections")
+    statuses = []
+    for _ in range(2):
+        statuses.append(alice.submit(page, "/withdraw").status_code)
+        world.clock.now += 1
+
+    assert statuses == [303, 303]
+    assert world.log[-1]["outcome"] == "nothing"
+
+
+def test_withdrawing_needs_our_form_for_this_yes(world: World) -> None:
+    """CSRF; a token for one ends no other, and nobody withdraws for somebody else."""
+    world.allow(tool="reply")
+    world.allow(tool="deploy")
+    alice = world.browser("alice")
+    ids = [each.id for each in world.approvals.list(ALICE.user, now=NOW)]
+    page = alice.get("/connections")
+    form, other = (form_of(page, f"{id}/withdraw") for id in ids)
+
+    assert alice.post(form.action, {"csrf_token": ""}).status_code == 403
+    assert alice.post(form.action, other.fields).status_code == 403
+    assert alice.post(form.action, form.fields, sec_fetch_site="cross-site").status_code == 403
+    assert world.browser().post(form.action, form.fields).status_code == 403
+    assert world.browser("bob").post(form.action, form.fields).status_code == 403
+    assert alice.get(form.action).status_code == 405
+    assert world.is_allowed(tool="reply")
+    assert world.is_allowed(tool="deploy")
+
+
+@pytest.mark.parametrize("id", ["%00", "..", "a" * 42, "a" * 44, "%2e%2e%2fx"])
+def test_an_approval_that_cannot_be_one_is_404(world: World, id: str) -> None:
+    """Before any store is asked."""
+    assert world.browser("alice").post(f"/connections/approvals/{id}/withdraw").status_code == 404

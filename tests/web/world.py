@@ -13,8 +13,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx2
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.adapters.memory_effects import MemoryApprovalStore
 from app.adapters.memory_sessions import MemoryLogins, MemorySessions
 from app.adapters.memory_store import MemoryFlowStore, MemoryVaultStore
+from app.effects.approvals import SESSION, Approvals, Permission, Source
 from app.errors import Unavailable
 from app.http import HttpRequest, HttpResponse, TokenEndpointReply
 from app.oauth import pkce
@@ -157,6 +159,7 @@ class World:
         self.connections = Connections(
             self.stores.flows, self.stores.vault, self, keyring=KEYRING, providers=PROVIDERS, base_url=base_url
         )
+        self.approvals = Approvals(MemoryApprovalStore(), KEYRING)
         self._sign_in = sign_in or self._sign_in_at_values
         self.pages = [self._pages() for _ in range(instances)]
         self._apps = cycle([create_app(self._mcp, self._log, pages, clock=self.clock) for pages in self.pages])
@@ -190,6 +193,7 @@ class World:
             ),
             sign_in=self._sign_in(self.stores.logins),
             sessions=Sessions(self.stores.sessions, KEYRING),
+            approvals=self.approvals,
             keyring=KEYRING,
             scope_descriptions={"notes:read": "Read your notes"},
         )
@@ -220,6 +224,19 @@ class World:
         pending = self.connect(principal, provider)
         assert isinstance(pending, Pending)
         return pending.url.removeprefix(urlsplit(self.base_url)._replace(path="").geturl())
+
+    def allow(self, principal: Principal = ALICE, tool: str = "reply", arguments: Any = None) -> None:
+        """Let a user have said yes to a tool, in a form that a client showed."""
+        now = self.clock.now
+        permission = Permission(tool, b"terms", arguments)
+        assert self.approvals.remember(
+            principal, permission, source=Source.FORM, lifetime=SESSION, asked_at=int(now), now=now
+        )
+
+    def is_allowed(self, principal: Principal = ALICE, tool: str = "reply", arguments: Any = None) -> bool:
+        """Whether the tool runs without a question."""
+        permission = Permission(tool, b"terms", arguments)
+        return self.approvals.check(principal, permission, now=self.clock.now) is not None
 
     def secret(self, principal: Principal = ALICE) -> Stored | Pending | Ended:
         """What a tool gets that needs a value typed by the user."""

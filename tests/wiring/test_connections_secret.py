@@ -11,7 +11,7 @@ import pytest
 from app.testing import Issuer
 from tests.adapters.contracts.valkey import Server
 from tests.handlers import test_mcp
-from tests.handlers.test_mcp import ENVIRONMENT, RESOURCE, event, serving
+from tests.handlers.test_mcp import REQUIRED, RESOURCE, event, serving
 
 SECRET_ID = "roundtrip/connections"
 WEB = {"handler": "handlers.web", "path": "/mcp/"}
@@ -94,7 +94,7 @@ def good(single: Server) -> str:
 @pytest.fixture
 def environment(issuer: Issuer, secrets: SecretsManager) -> dict[str, str]:
     return {
-        **ENVIRONMENT,
+        **REQUIRED,
         "MCP_STAGE": "local",
         "MCP_ISSUER": issuer.issuer,
         "MCP_CONNECTIONS_SECRET": SECRET_ID,

@@ -1,5 +1,6 @@
 """URL mode between a snapshot and its restores: what is imported, what is asked for, and what is dropped."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,14 +9,17 @@ import pytest
 
 from app.adapters import snapstart
 from app.connection_settings import ConnectionSettings
+from app.effects.limits import Kind, Limit
+from app.oauth.connections import Ended, Pending
+from app.principal import Principal
 from app.settings import Settings
 from app.wiring.connections import UrlMode, url_mode
 from tests.adapters.contracts.valkey import Server
-from tests.handlers.test_mcp import ENVIRONMENT
+from tests.handlers.test_mcp import REQUIRED
 
 
 def environment(url: str, **more: str) -> dict[str, str]:
-    return {**ENVIRONMENT, "MCP_REDIS_URL": url, "MCP_OIDC_CLIENT_ID": "web", **more}
+    return {**REQUIRED, "MCP_REDIS_URL": url, "MCP_OIDC_CLIENT_ID": "web", **more}
 
 
 def opened(configuration: dict[str, str]) -> UrlMode:
@@ -78,3 +82,62 @@ def test_settings_are_read_again_after_a_failure_and_never_after_a_success() -> 
     with pytest.raises(LookupError):
         mode.connections()
     assert mode.connections() is mode.connections()
+
+
+ALICE = Principal("https://login.example.com", "alice", "https://client.example.com/client.json")
+NOW = 1_800_000_000
+ACME = {
+    "MCP_PROVIDERS": json.dumps({"github": {"client_id": "gh"}}),
+    "MCP_PROVIDER_GITHUB_SECRET": "s3cret",
+    "MCP_FLOW_LIMIT": "2/60",
+}
+
+
+def test_links_are_counted_when_they_are_made_and_a_retry_still_costs_two_round_trips(single: Server) -> None:
+    """MCP_FLOW_LIMIT in Redis. A retry that comes too early is neither counted nor slower."""
+    mode = opened(environment(single.url, **ACME))
+    try:
+        connections = mode.connections()
+        first = connections.connect(ALICE, "github", scopes=(), response=None, now=NOW)
+        assert isinstance(first, Pending)
+        assert connections.connect(ALICE, "github", scopes=(), response="accept", now=NOW) == first
+        before = single.commands()
+        for _ in range(100):
+            assert connections.connect(ALICE, "github", scopes=(), response="accept", now=NOW) == first
+        assert single.commands() - before == 200
+        assert isinstance(connections.secret(ALICE, "one", label="One", response=None, now=NOW), Pending)
+        refused = connections.secret(ALICE, "two", label="Two", response=None, now=NOW)
+        assert isinstance(refused, Ended)
+        assert "Try again in 60 seconds" in refused.text
+        assert isinstance(connections.secret(ALICE, "two", label="Two", response=None, now=NOW + 60), Pending)
+        dumped = single.dump()
+        assert "mcp:rate:{" in dumped
+        assert not [each for each in (ALICE.subject, "client.example", "login.example") if each in dumped]
+    finally:
+        mode.forget()
+
+
+def test_a_counted_question_costs_one_round_trip(single: Server) -> None:
+    """MCP_ASK_LIMIT: one script, on whatever server."""
+    mode = opened(environment(single.url, MCP_ASK_LIMIT="5/60"))
+    try:
+        assert mode.asks_limited
+        limits = mode.effects().limits
+        limits.take(ALICE, Kind.ASK, entropy=b"warm" * 4, now=NOW)
+        before = single.commands()
+        for number in range(4):
+            limits.take(ALICE, Kind.ASK, entropy=number.to_bytes(16, "big"), now=NOW)
+        limits.take(ALICE, Kind.ASK, entropy=b"full" * 4, now=NOW)
+        assert single.commands() - before == 5
+        assert mode.settings.limits[Kind.ASK] == Limit(5, 60)
+    finally:
+        mode.forget()
+
+
+@pytest.mark.parametrize(("limit", "counted"), [({}, False), ({"MCP_ASK_LIMIT": "5/60"}, True)])
+def test_whether_questions_are_counted_is_known_before_the_secret_is_read(limit: dict[str, str], counted: bool) -> None:
+    """A form that nobody counts must not wait for Secrets Manager."""
+    configuration = environment("rediss://127.0.0.1:1", MCP_CONNECTIONS_SECRET="s", **limit)
+    mode = opened(configuration)
+    assert mode.asks_limited is counted
+    assert "settings" not in vars(mode)

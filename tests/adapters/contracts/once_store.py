@@ -25,6 +25,34 @@ class OnceStoreContract:
         assert store.claim("n", MINE, lifetime=60) == MINE
         assert store.claim("n", MINE, lifetime=60) == MINE
 
+    def test_only_a_place_that_was_opened_is_taken(self, store: OnceStore) -> None:
+        """A store that came back empty: nothing is taken for granted, and nothing is written."""
+        assert store.take("n", MINE, lifetime=60) is None
+        assert store.take("n", MINE, lifetime=60) is None
+        store.open("n", lifetime=60)
+        assert store.take("n", MINE, lifetime=60) == MINE
+        assert store.take("n", MINE, lifetime=60) == MINE
+        assert store.take("n", THEIRS, lifetime=60) == MINE
+        assert store.claim("n", THEIRS, lifetime=60) == MINE
+
+    def test_an_open_place_is_free_to_claim_and_to_record(self, store: OnceStore) -> None:
+        """Nobody has begun there."""
+        store.open("n", lifetime=60)
+        assert store.claim("n", MINE, lifetime=60) == MINE
+        store.open("m", lifetime=60)
+        assert store.record("m", RESULT, lifetime=60)
+        assert store.take("m", THEIRS, lifetime=60) == RESULT
+
+    def test_opening_again_changes_nothing(self, store: OnceStore, advance: Callable[[float], None]) -> None:
+        """A command that is sent again, or a round that asks again: it frees nothing, and prolongs nothing."""
+        store.open("n", lifetime=60)
+        store.open("n", lifetime=600)
+        store.claim("m", MINE, lifetime=60)
+        store.open("m", lifetime=60)
+        assert store.take("m", THEIRS, lifetime=60) == MINE
+        advance(60.1)
+        assert store.take("n", MINE, lifetime=60) is None
+
     def test_of_64_parallel_claims_one_wins(self, store: OnceStore) -> None:
         """SECURITY section 2.5: 64 parallel completions, 1 go."""
 
@@ -72,6 +100,28 @@ class OnceStoreContract:
         store.release("n", MINE.owner)
         store.release("n", MINE.owner)
         assert store.claim("n", THEIRS, lifetime=60) == THEIRS
+
+    def test_a_released_place_stays_open_and_no_longer_than_its_mark_would_have_stood(
+        self, store: OnceStore, advance: Callable[[float], None]
+    ) -> None:
+        """The tool asked one more question: the next answer finds the place."""
+        for name in ("n", "m"):
+            store.open(name, lifetime=600)
+            assert store.take(name, MINE, lifetime=60) == MINE
+            store.release(name, MINE.owner)
+        assert store.take("n", THEIRS, lifetime=60) == THEIRS
+        advance(60.1)
+        assert store.take("m", THEIRS, lifetime=60) is None
+
+    def test_a_released_name_that_nobody_opened_is_no_open_place(
+        self, store: OnceStore, advance: Callable[[float], None]
+    ) -> None:
+        """Nothing is left of it, whatever was there before."""
+        store.open("n", lifetime=60)
+        advance(60.1)
+        store.claim("n", MINE, lifetime=60)
+        store.release("n", MINE.owner)
+        assert store.take("n", THEIRS, lifetime=60) is None
 
     def test_a_mark_is_released_by_its_owner_and_never_with_a_result(self, store: OnceStore) -> None:
         """A release that is sent again must not free what somebody else has begun since, or what is done."""

@@ -79,7 +79,7 @@ class LimitsInRedis(RateLimitsContract):
 
 
 class TestRedisOnceStore(Single, MarksInRedis):
-    @pytest.mark.parametrize("damage", [{"owner": ""}, {"lease": "soon"}, {"x": "y"}])
+    @pytest.mark.parametrize("damage", [{"owner": ""}, {"lease": "soon"}, {"x": "y"}, {"open": "1", "x": "y"}])
     def test_a_damaged_mark_still_stands(self, store: RedisOnceStore, single: Server, damage: dict[str, str]) -> None:
         """What nobody of ours wrote is no reason to run anything."""
         single.admin.hset("mcp:once:{n}", mapping=damage)
@@ -113,6 +113,11 @@ class TestEveryKey(Single):
         """app.adapters.redis_keys; the access list of a shared cache is `~mcp:*`."""
         RedisOnceStore(redis).claim("a", MARK, lifetime=90)
         RedisOnceStore(redis).record("b", MARK, lifetime=90)
+        RedisOnceStore(redis).open("f", lifetime=90)
+        RedisOnceStore(redis).open("g", lifetime=900)
+        for name in "gh":
+            RedisOnceStore(redis).claim(name, MARK, lifetime=90)
+            RedisOnceStore(redis).release(name, MARK.owner)
         approvals = RedisApprovalStore(redis)
         approvals.keep("c", "n", "sealed", asked_at=NOW, expires_at=NOW + 90, limit=9, now=NOW)
         approvals.keep("d", "n", "sealed", asked_at=NOW, expires_at=NOW + 9, limit=9, now=NOW)
@@ -120,7 +125,8 @@ class TestEveryKey(Single):
         RedisRateLimits(redis).take("e", "x", count=9, seconds=90, now=NOW)
 
         keys = sorted(single.admin.keys("*"))
-        assert keys == ["mcp:once:{a}", "mcp:once:{b}", "mcp:rate:{e}", "mcp:yes:{c}", "mcp:yes:{d}"]
+        once = [f"mcp:once:{{{name}}}" for name in "abfg"]
+        assert keys == [*once, "mcp:rate:{e}", "mcp:yes:{c}", "mcp:yes:{d}"]
         assert {single.admin.ttl(key) for key in keys} <= {89, 90}
 
 

