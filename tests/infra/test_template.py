@@ -49,6 +49,8 @@ NOT_SET = {
     "MCP_OIDC_CLIENT_SECRET": "a member of MCP_CONNECTIONS_SECRET",
     "MCP_REDIS_ALLOW_PLAINTEXT": "both stores of the template have TLS",
     "MCP_TEXT_FALLBACK": "on, unless somebody turns it off",
+    "MCP_ASK_LIMIT": "nobody counts, unless somebody wants to",
+    "MCP_FLOW_LIMIT": "the default, unless somebody has another",
 }
 
 
@@ -73,8 +75,9 @@ def variables(**parameters: str) -> Mapping[str, str]:
 def test_both_functions_start_with_what_the_template_gives_them(cache_mode: str) -> None:
     """Nothing is asked of AWS at start, and a configuration that cannot work would raise here."""
     environment = variables(CacheMode=cache_mode)
-    assert callable(mcp.build(environment, TOOLS))
-    assert web.build(environment, TOOLS).routes
+    tools = [tool for tool in TOOLS if cache_mode != "none" or not tool.needs_store]
+    assert callable(mcp.build(environment, tools))
+    assert web.build(environment, tools).routes
 
 
 def test_every_variable_that_is_read_is_set_or_has_a_reason_not_to_be() -> None:
@@ -83,7 +86,7 @@ def test_every_variable_that_is_read_is_set_or_has_a_reason_not_to_be() -> None:
     for name, prefix in (("settings", ""), ("connection_settings", ""), ("redis_settings", "REDIS_")):
         source = (ROOT / f"app/{name}.py").read_text()
         read |= {f"MCP_{prefix}{found}" for found in re.findall(r'\bvalue\("(\w+)"', source)}
-    read |= {"MCP_CONNECTIONS_SECRET"}
+    read |= {"MCP_CONNECTIONS_SECRET", "MCP_ASK_LIMIT", "MCP_FLOW_LIMIT"}
     given = set(SOURCE["Globals"]["Function"]["Environment"]["Variables"])
     assert given <= read, "the template sets what nobody reads"
     assert read - given == set(NOT_SET)
