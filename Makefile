@@ -1,6 +1,6 @@
 # make run and make test are all that a new machine needs: python3, make and a package registry.
 .DEFAULT_GOAL := help
-.PHONY: help run demo call test lint check-template keys doctor build test-artefact build-McpFunction build-WebFunction
+.PHONY: help run demo call test lint check-template new-tool strip-examples bench bench-quick fuzz soak keys doctor build test-artefact build-McpFunction build-WebFunction
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TOOL ?= delete_report
 ARGUMENTS ?= {"target": "Q3"}
+KIND ?= form
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -46,6 +47,24 @@ build: $(READY) ## Build both functions into build/, with their zips, without th
 # What `sam build` calls for each function (BuildMethod: makefile in template.yaml).
 build-McpFunction build-WebFunction: $(READY)
 	@$(BIN)/python -m infra.build $(@:build-%=%) --into '$(ARTIFACTS_DIR)'
+
+new-tool: $(READY) ## Write a tool and its test that passes: make new-tool NAME=archive_report KIND=form|connect|plain
+	@$(BIN)/python -m infra.scaffold '$(NAME)' $(KIND)
+
+strip-examples: $(READY) ## Delete the example tools and what only they need
+	@$(BIN)/python -m infra.scaffold.strip_examples
+
+bench: $(READY) ## Measure cold and warm starts side by side with other servers (ten minutes)
+	@$(BIN)/python -m tests.bench $(BENCH)
+
+bench-quick: $(READY) ## The same in a minute, for a look
+	@$(BIN)/python -m tests.bench --quick $(BENCH)
+
+fuzz: $(READY) ## Feed parsers and the seal for a minute each, guided by coverage
+	@$(BIN)/python -m tests.fuzz.coverage_guided $(FUZZ)
+
+soak: $(READY) ## Ten minutes of load: memory, keys and descriptors must stay flat
+	@$(BIN)/python -m tests.faults.soak $(SOAK)
 
 keys: $(READY) ## Sealing keys of a deployment: make keys KEYS='create --secret ... --apply'
 	@$(BIN)/python -m infra.keys $(KEYS)

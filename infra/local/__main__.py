@@ -2,9 +2,14 @@
 
 import argparse
 import asyncio
+import json
+import os
+import re
 import signal
 import sys
+from collections.abc import Mapping
 
+from app.tools import TOOLS
 from infra.local.emulator import EmulatorError
 from infra.local.stack import LocalStack, local_stack
 
@@ -22,23 +27,35 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _next_steps(stack: LocalStack) -> str:
+def own_providers(environment: Mapping[str, str]) -> dict[str, object]:
+    """Third parties of the shell's, as a deployment has them. What is wrong with one is for the functions to say."""
+    try:
+        providers = json.loads(environment.get("MCP_PROVIDERS") or "{}")
+    except ValueError as error:
+        raise EmulatorError(
+            f'MCP_PROVIDERS is no JSON ({error}): write it like {{"github": {{"client_id": "..."}}}}.'
+        ) from None
+    if not isinstance(providers, dict):
+        raise EmulatorError('MCP_PROVIDERS must be a JSON object, like {"github": {"client_id": "..."}}.')
+    return providers
+
+
+def _next_steps(stack: LocalStack, providers: Mapping[str, object]) -> str:
+    callbacks = "".join(
+        f"\n  Redirect URI          {stack.emulator.url}/oauth/callback/{name}   (register it at {name})"
+        for name in providers
+    )
     return f"""
 Ready.
 
   MCP endpoint          {stack.mcp_url}
   Authorization server  {stack.identity.url}   (sign in as Alice or Bob, there is no password)
   Local Hub             {stack.hub.url}   (a third party to connect, with an API)
-  Your connections      {stack.emulator.url}/connections
+  Your connections      {stack.emulator.url}/connections{callbacks}
 
+Open {stack.emulator.url}/ to call a tool, answer its question, and watch the rounds on the wire.
 Connect any MCP client to the endpoint: it finds the authorization server and opens the sign-in page.
-See a question come back, and the retry finish on another instance:
-
-  make demo
-
-Call it by hand, with a token of Alice's:
-
-  make call TOOL=delete_report ARGUMENTS='{{"target": "Q3"}}'
+{_by_hand()}
 
 Replace every instance, and see that a state sealed before still opens:
 
@@ -48,13 +65,27 @@ Ctrl-C stops everything.
 """
 
 
+def _by_hand() -> str:
+    names = [tool.name for tool in TOOLS]
+    if not names:
+        return "No tool is served yet. Make one, and start again:\n\n  make new-tool NAME=archive_report KIND=form"
+    example = "delete_report" in names
+    call = """delete_report ARGUMENTS='{"target": "Q3"}'""" if example else f"{names[0]} ARGUMENTS='{{}}'"
+    return f"Or call one at the terminal, as Alice:\n\n  make call TOOL={call}"
+
+
 async def _run(arguments: argparse.Namespace) -> None:
     stop = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)
 
+    providers = own_providers(os.environ)
+    secrets = {name: value for name, value in os.environ.items() if re.fullmatch(r"MCP_PROVIDER_\w+_SECRET", name)}
+
     async def serve() -> None:
         async with local_stack(
+            providers=providers,
+            environment=secrets,
             port=arguments.port,
             identity_port=arguments.identity_port,
             hub_port=arguments.hub_port,
@@ -63,7 +94,7 @@ async def _run(arguments: argparse.Namespace) -> None:
             log=None if arguments.quiet else _say,
             progress=_say,
         ) as stack:
-            _say(_next_steps(stack))
+            _say(_next_steps(stack, providers))
             await asyncio.Event().wait()
 
     serving, stopping = asyncio.create_task(serve()), asyncio.create_task(stop.wait())

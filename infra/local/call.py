@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import json
 import sys
 from typing import Any
@@ -54,12 +55,20 @@ def _value(text: str, schema: dict[str, Any]) -> Any:
             return text
 
 
+def _json_object(text: str) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):
+        if isinstance(value := json.loads(text), dict):
+            return value
+    raise argparse.ArgumentTypeError(f"""{text} is no JSON object. Write it like ARGUMENTS='{{"target": "Q3"}}'.""")
+
+
 async def _call(url: str, user: str, tool: str, arguments: dict[str, Any]) -> int:
     async with signed_in_client(url, user=user, answer=_ask, client_name="Roundtrip call") as client:
         try:
             result = await client.call_tool(tool, arguments)
         except MCPError as error:
-            print(f"\n{error}")
+            served = ", ".join(each.name for each in (await client.list_tools()).tools)
+            print(f"\n{error}\nThe tools are: {served or 'none yet. Make one with make new-tool'}.")
             return 1
     print("\n" + "\n".join(block.text for block in result.content if isinstance(block, TextContent)))
     return 1 if result.is_error else 0
@@ -68,7 +77,7 @@ async def _call(url: str, user: str, tool: str, arguments: dict[str, Any]) -> in
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m infra.local.call", description="Call a tool of the running stack.")
     parser.add_argument("tool")
-    parser.add_argument("arguments", type=json.loads, help="a JSON object")
+    parser.add_argument("arguments", type=_json_object, help="a JSON object")
     parser.add_argument("--url", default="http://127.0.0.1:8000/mcp")
     parser.add_argument("--user", default="alice", choices=["alice", "bob"])
     given = parser.parse_args()

@@ -82,6 +82,7 @@ async def local_stack(
     built: Path | None = None,
     interpreter: Path | None = None,
     hub_settings: HubSettings | None = None,
+    providers: Mapping[str, object] | None = None,
     template: Path = ROOT / "template.yaml",
     scopes: Iterable[str] = FEATURES.scopes,
     environment: Mapping[str, str] | None = None,
@@ -92,7 +93,8 @@ async def local_stack(
 
     Port 0 takes a free one. `environment` adds to the functions' variables, `log` gets their log lines,
     `progress` a line for each step. `deploy` puts keys and connections elsewhere than `deploy_here(key_file)`,
-    `built` and `interpreter` run built code as the Emulator's do. `scopes` are what the template's tools need.
+    `built` and `interpreter` run built code as the Emulator's do. `scopes` are what the template's tools need,
+    `providers` third parties besides Local Hub, or "hub" in its place, as in MCP_PROVIDERS.
     Raises EmulatorError, whose message ends with the remedy.
     """
     described = {scope: f"Use tools that need {scope}" for scope in scopes}
@@ -108,7 +110,7 @@ async def local_stack(
         with _port_in_use(hub_port, "--hub-port"):
             hub = await stack.enter_async_context(serve_provider(hub_settings or HubSettings(), port=hub_port))
         progress(f"Starting {environments} execution environments for each function of {template.name} ...")
-        providers = {
+        connectable = {
             "hub": {
                 "title": "Local Hub",
                 "client_id": _HUB_CLIENT,
@@ -124,13 +126,14 @@ async def local_stack(
                     "repo:read": "Read your repositories, private ones too",
                     "user:read": "Read your account name",
                 },
-            }
+            },
+            **(providers or {}),
         }
 
         deployment = (deploy or deploy_here(key_file))(
             {
                 "REDIS_URL": f"redis://127.0.0.1:{valkey.port}",
-                "PROVIDERS": json.dumps(providers),
+                "PROVIDERS": json.dumps(connectable),
                 "OIDC_CLIENT_ID": _WEB_CLIENT,
                 "OIDC_CLIENT_SECRET": web_secret,
             }
@@ -138,7 +141,8 @@ async def local_stack(
 
         def parameters(url: str) -> dict[str, str]:
             served = {"Stage": "local", "ResourceUrl": f"{url}/mcp", "Issuer": identity.url, "AllowedOrigins": url}
-            return {**served, **deployment.parameters}
+            # The store is in the variables, not in a secret.
+            return {**served, "CacheMode": "none", **deployment.parameters}
 
         emulator = await stack.enter_async_context(
             Emulator(
