@@ -32,7 +32,7 @@ _REWRITTEN: Final = {
     ),
     "README.md": (
         (_CALL, "TOOL=your_tool ARGUMENTS='{}'"),
-        (re.compile(r"^`make strip-examples`[^.]*\.\s+", re.MULTILINE), ""),
+        (re.compile(r",? and\s`make strip-examples`[^.]*(?=\.)"), ""),
         (re.compile(r", as in `app/tools/hub\.py`"), ""),
     ),
     "app/tools/__init__.py": ((re.compile(r"\n\nThese are examples .*?(?=\"\"\")", re.DOTALL), ""),),
