@@ -60,7 +60,9 @@ bench: $(READY) ## Measure cold and warm starts side by side with other servers 
 bench-quick: $(READY) ## The same in a minute, for a look
 	@$(BIN)/python -m tests.bench --quick $(BENCH)
 
-fuzz: $(READY) ## Feed parsers and the seal for a minute each, guided by coverage
+fuzz: $(READY) ## Twenty times the everyday fuzzing, then a minute for each parser, guided by coverage
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(BIN)/uv sync --frozen --quiet --inexact --group fuzz
+	@FUZZ_TIMES=20 $(BIN)/python -m pytest tests/fuzz
 	@$(BIN)/python -m tests.fuzz.coverage_guided $(FUZZ)
 
 soak: $(READY) ## Ten minutes of load: memory, keys and descriptors must stay flat

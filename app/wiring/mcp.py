@@ -106,7 +106,16 @@ class McpFunction:
 
 def _status(status: int, headers: Mapping[str, str]) -> HttpResponse:
     body = b'{"error":"not_found"}' if status == 404 else b'{"error":"method_not_allowed"}'
-    return HttpResponse(status, {"content-type": "application/json", "cache-control": "no-store", **headers}, body)
+    return HttpResponse(
+        status,
+        {
+            "content-type": "application/json",
+            "cache-control": "no-store",
+            "x-content-type-options": "nosniff",
+            **headers,
+        },
+        body,
+    )
 
 
 def _wrapped_ring(secret_id: str, kms_key: str, app: str) -> SealingKeys:

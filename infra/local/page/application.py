@@ -17,7 +17,7 @@ from infra.local.emulator.exchange import Exchange
 from infra.local.identity.response_headers import ResponseHeaders
 from infra.local.page.feed import Feed
 from infra.local.page.keys import StoredKey, stored_keys
-from infra.local.page.wire import shown
+from infra.local.page.wire import encode
 
 ASSETS: Final = Path(__file__).parent / "assets"
 PREFIX: Final = "/_emulator/page"
@@ -46,7 +46,7 @@ class LocalPage:
         await self._app(scope, receive, send)
 
     def observe(self, exchange: Exchange) -> None:
-        self._feed.publish(shown(exchange, self._feed.last + 1))
+        self._feed.publish(encode(exchange, self._feed.last + 1))
 
     def close(self) -> None:
         self._feed.close()

@@ -1,10 +1,9 @@
 """The last exchanges, and a stream of those that come: server-sent events that a browser resumes where it left off."""
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Final
 
 KEPT: Final = 200
 
@@ -13,13 +12,13 @@ class Feed:
     """One loop's: `publish` and `follow` are called on it."""
 
     def __init__(self, *, kept: int = KEPT) -> None:
-        self._items: deque[tuple[int, dict[str, Any]]] = deque(maxlen=kept)
+        self._items: deque[tuple[int, str]] = deque(maxlen=kept)
         self._changed = asyncio.Event()
         self._closed = False
         self.last = 0
 
-    def publish(self, item: dict[str, Any]) -> None:
-        """Add the item with the number after `last`."""
+    def publish(self, item: str) -> None:
+        """Add an item, one line of text, with the number after `last`."""
         self.last += 1
         self._items.append((self.last, item))
         self._wake()
@@ -41,7 +40,7 @@ class Feed:
             changed = self._changed
             for number, item in [each for each in self._items if each[0] > seen]:
                 seen = number
-                yield f"id: {number}\ndata: {json.dumps(item)}\n\n"
+                yield f"id: {number}\ndata: {item}\n\n"
             if changed is self._changed:
                 await changed.wait()
 

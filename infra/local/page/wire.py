@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from infra.local.emulator.exchange import Exchange
@@ -12,10 +13,21 @@ MCP_PATH: Final = "/mcp"
 _LONG_SEGMENT: Final = re.compile(r"(?<=/)([A-Za-z0-9_-]{6})[A-Za-z0-9_-]{26,}")
 _CUT: Final = frozenset({"authorization", "cookie", "set-cookie"})
 _KEPT_OF_A_TOKEN: Final = 12
+# The last exchanges stay in memory: what is larger than this is nothing to read.
+_MOST_BYTES: Final = 100_000
 
 
-def shown(exchange: Exchange, number: int) -> dict[str, Any]:
-    """One exchange as JSON. Queries are left out, and bodies of anything but MCP: they hold codes and typed secrets."""
+def encode(exchange: Exchange, number: int) -> str:
+    """One exchange as JSON text, whatever a client sent."""
+    try:
+        return json.dumps(shown(exchange, number, body=_body), allow_nan=False)
+    except (ValueError, RecursionError):
+        # NaN is no JSON, and nesting has no end: both are shown as they came.
+        return json.dumps(shown(exchange, number, body=_text))
+
+
+def shown(exchange: Exchange, number: int, *, body: Callable[[bytes], Any]) -> dict[str, Any]:
+    """One exchange. Queries are left out, and bodies of anything but MCP: they hold codes and typed secrets."""
     is_mcp = exchange.path == MCP_PATH
     return {
         "number": number,
@@ -28,11 +40,11 @@ def shown(exchange: Exchange, number: int) -> dict[str, Any]:
         "dropped": exchange.dropped,
         "request": {
             "headers": _headers(exchange.request_headers),
-            "body": _body(exchange.request_body) if is_mcp else None,
+            "body": body(exchange.request_body) if is_mcp else None,
         },
         "response": {
             "headers": _headers(exchange.response.headers),
-            "body": _body(exchange.response.body) if is_mcp else None,
+            "body": body(exchange.response.body) if is_mcp else None,
         },
     }
 
@@ -49,14 +61,21 @@ def _cut(name: str, value: str) -> str:
     return f"{kept}... (cut)"
 
 
+def _text(body: bytes) -> str:
+    rest = f"... ({len(body)} bytes)" if len(body) > _MOST_BYTES else ""
+    return body[:_MOST_BYTES].decode("utf-8", errors="replace") + rest
+
+
 def _body(body: bytes) -> Any:
     """JSON as it is, an event stream as the messages in it, anything else as text."""
-    text = body.decode("utf-8", errors="replace")
+    if len(body) > _MOST_BYTES:
+        return _text(body)
+    text = _text(body)
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         events = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
     try:
         return [json.loads(event) for event in events] or text
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
