@@ -142,7 +142,8 @@ async def local_stack(
         def parameters(url: str) -> dict[str, str]:
             served = {"Stage": "local", "ResourceUrl": f"{url}/mcp", "Issuer": identity.url, "AllowedOrigins": url}
             # The store is in the variables, not in a secret.
-            return {**served, "CacheMode": "none", **deployment.parameters}
+            without_secret = {"CacheMode": "none"} if "\n  CacheMode:" in template.read_text() else {}
+            return {**served, **without_secret, **deployment.parameters}
 
         emulator = await stack.enter_async_context(
             Emulator(

@@ -271,7 +271,7 @@ def test_a_client_without_url_mode_gets_the_link_as_text_and_its_next_call_finis
             return first, text(await ask(client))
 
     first, second = asyncio.run(run())
-    assert "Call this tool again" in first
+    assert 'call the tool "list_repositories" again' in first
     assert "garden-plans" in second
 
 

@@ -12,7 +12,7 @@ import pytest
 from infra.local.emulator.exchange import Exchange
 from infra.local.emulator.response import HttpResponse
 from infra.local.page.feed import Feed
-from infra.local.page.wire import shown
+from infra.local.page.wire import encode
 from tests.conftest import RunningStack
 
 
@@ -102,7 +102,7 @@ def exchange(**changes: Any) -> Exchange:
 
 
 def test_a_message_is_shown_in_full_and_its_token_cut() -> None:
-    seen = shown(exchange(), 7)
+    seen = json.loads(encode(exchange(), 7))
     assert (seen["number"], seen["environment"], seen["milliseconds"], seen["status"]) == (7, "mcp-1", 12.3, 200)
     assert seen["request"]["body"]["method"] == "tools/list"
     assert seen["request"]["headers"] == [["authorization", "Bearer eyJhb... (cut)"], ["host", "x"]]
@@ -113,18 +113,11 @@ def test_what_users_and_browsers_send_to_pages_is_not_shown() -> None:
     """A typed secret, a session cookie, an authorization code, the handle of a link."""
     handle = "Zk3x9_-" + "a" * 36
     response = HttpResponse(303, [("location", "https://x/?code=c0de"), ("set-cookie", "sid=s3ssion; Secure")], b"page")
-    headers = [("cookie", "sid=s3ssion")]
-    seen = json.dumps(
-        shown(
-            exchange(
-                path=f"/connect/{handle}/secret",
-                request_headers=headers,
-                request_body=b"value=sk_live_1",
-                response=response,
-            ),
-            1,
-        )
+    headers = [("cookie", "sid=s3ssion"), ("referer", "https://x/?code=c0de")]
+    posted = exchange(
+        path=f"/connect/{handle}/secret", request_headers=headers, request_body=b"value=sk_live_1", response=response
     )
+    seen = encode(posted, 1)
     assert "/connect/Zk3x9_.../secret" in seen
     for secret in ("s3ssion", "sk_live_1", "c0de", handle, "page"):
         assert secret not in seen
@@ -133,9 +126,28 @@ def test_what_users_and_browsers_send_to_pages_is_not_shown() -> None:
 def test_an_event_stream_is_shown_as_its_messages() -> None:
     """Streamable HTTP: progress and the result in one body."""
     body = b'event: message\ndata: {"method": "notifications/progress"}\n\ndata: {"result": {}}\n\n'
-    seen = shown(exchange(response=HttpResponse(200, [], body)), 1)
+    seen = json.loads(encode(exchange(response=HttpResponse(200, [], body)), 1))
     assert seen["response"]["body"] == [{"method": "notifications/progress"}, {"result": {}}]
-    assert shown(exchange(request_body=b"no json"), 1)["request"]["body"] == "no json"
+
+
+@pytest.mark.parametrize(
+    "body", [b"no json", b"[" * 100_000, b'{"a":' * 100_000, b"[NaN]", b"\xff\xfe", b'"\\ud800"', b""], ids=range(7)
+)
+def test_whatever_a_client_sends_is_shown_and_breaks_nothing(body: bytes) -> None:
+    """A page that watches must not be what fails. The result is JSON for a browser: RFC 8259 has no NaN."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    seen = json.loads(encode(exchange(request_body=body), 1), parse_constant=refuse)
+    assert "body" in seen["request"]
+
+
+def test_a_large_body_is_cut() -> None:
+    """Two hundred exchanges are kept, and a body may have ten megabytes."""
+    seen = json.loads(encode(exchange(request_body=b'["' + b"x" * 10_000_000 + b'"]'), 1))
+    assert len(seen["request"]["body"]) < 100_100
+    assert seen["request"]["body"].endswith("... (10000004 bytes)")
 
 
 async def read(stream: AsyncIterator[str], count: int) -> list[str]:
@@ -148,7 +160,7 @@ def test_a_browser_that_comes_back_gets_what_it_has_missed() -> None:
     async def scenario() -> None:
         feed = Feed(kept=3)
         for number in range(5):
-            feed.publish({"item": number})
+            feed.publish(f'{{"item": {number}}}')
         first = feed.follow(0)
         events = await read(first, 4)
         assert events[0] == "retry: 1000\n\n"
@@ -160,7 +172,7 @@ def test_a_browser_that_comes_back_gets_what_it_has_missed() -> None:
 
         waiting = asyncio.create_task(read(first, 1))
         await asyncio.sleep(0)
-        feed.publish({"item": 5})
+        feed.publish('{"item": 5}')
         assert (await waiting)[0].startswith("id: 6\n")
         feed.close()
         assert [event async for event in first] == []

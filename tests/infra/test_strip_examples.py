@@ -56,12 +56,9 @@ def test_a_tool_that_uses_an_example_is_named_and_nothing_is_gone(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_everything_holds_on_what_is_left(stripped: Path) -> None:
-    """The whole everyday suite, the types, and `make run`."""
-    succeed_in(stripped, "mypy", timeout=900)
-    ready = _first_lines_of_make_run(stripped)
-    assert "make new-tool NAME=archive_report KIND=form" in ready
-    succeed_in(stripped, "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", timeout=2400)
+def test_what_is_left_starts(stripped: Path) -> None:
+    """`make run`, without a tool."""
+    assert "make new-tool NAME=archive_report KIND=form" in _first_lines_of_make_run(stripped)
 
 
 def _first_lines_of_make_run(tree: Path) -> str:

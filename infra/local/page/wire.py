@@ -50,8 +50,8 @@ def shown(exchange: Exchange, number: int, *, body: Callable[[bytes], Any]) -> d
 
 
 def _headers(headers: Any) -> list[list[str]]:
-    # The location of a redirect carries the code, the state or the handle.
-    return [[name, _cut(name, value)] for name, value in headers if name != "location"]
+    # URLs carry codes, states and handles.
+    return [[name, _cut(name, value)] for name, value in headers if name not in ("location", "referer")]
 
 
 def _cut(name: str, value: str) -> str:
@@ -68,8 +68,6 @@ def _text(body: bytes) -> str:
 
 def _body(body: bytes) -> Any:
     """JSON as it is, an event stream as the messages in it, anything else as text."""
-    if len(body) > _MOST_BYTES:
-        return _text(body)
     text = _text(body)
     try:
         return json.loads(text)
