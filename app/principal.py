@@ -28,6 +28,10 @@ class Principal:
     subject: str
     client_id: str
 
+    def fields(self) -> tuple[bytes, ...]:
+        """What a sealed token is bound to that belongs to this principal alone."""
+        return self.issuer.encode(), self.subject.encode(), self.client_id.encode()
+
     @property
     def user(self) -> User:
         """The person, for what belongs to them and not to one client: connections and browser sessions."""

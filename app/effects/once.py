@@ -234,14 +234,12 @@ def idempotency_key(flow_id: bytes, step: str | None = None) -> str:
 
 
 def _bound_to(effect: Effect) -> tuple[bytes, ...]:
-    who = effect.principal
-    texts = (who.issuer, who.subject, who.client_id)
     step = () if effect.step is None else (effect.step.encode(),)
     return (
         b"once",
         b"v1",
         effect.flow_id,
-        *(text.encode() for text in texts),
+        *effect.principal.fields(),
         effect.request_digest,
         *step,
     )

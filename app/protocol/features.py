@@ -72,6 +72,7 @@ class Call:
     """The name of the tool or prompt, or the URI of the resource."""
     arguments: JsonObject
     canonical_arguments: bytes
+    """Canonical JSON of a tool's or a prompt's arguments. A resource is named by its URI alone, and has none."""
     round: Round
     access_token: AccessToken
     now: int

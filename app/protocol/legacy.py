@@ -86,8 +86,7 @@ class LegacyClients:
         return RequestMeta(version, capabilities, legacy=True)
 
     def _bound_to(self, principal: Principal) -> tuple[bytes, ...]:
-        texts = (self._audience, principal.issuer, principal.subject, principal.client_id)
-        return tuple(text.encode() for text in texts)
+        return self._audience.encode(), *principal.fields()
 
 
 def initialize(

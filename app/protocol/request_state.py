@@ -51,9 +51,13 @@ class Binding:
 
     def fields(self) -> tuple[bytes, ...]:
         digest = hashlib.sha256(self.arguments).digest()
-        who = self.principal
-        texts = (self.audience, who.issuer, who.subject, who.client_id, self.method, self.target)
-        return (*(text.encode() for text in texts), digest)
+        return (
+            self.audience.encode(),
+            *self.principal.fields(),
+            self.method.encode(),
+            self.target.encode(),
+            digest,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class Rounds:
             Call(
                 target,
                 arguments if given is None else given,
-                canonical if given is None else strict_json.canonical(given),
+                canonical,
                 current,
                 access_token,
                 now,

@@ -112,8 +112,7 @@ class TextFallback:
                 raise RequestStateRefused("claims")
 
     def _bound_to(self, principal: Principal) -> tuple[bytes, ...]:
-        texts = (self._audience, principal.issuer, principal.subject, principal.client_id)
-        return tuple(text.encode() for text in texts)
+        return self._audience.encode(), *principal.fields()
 
 
 def _form(key: str, params: Mapping[str, Any]) -> str:

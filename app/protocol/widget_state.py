@@ -41,5 +41,4 @@ class WidgetState:
         return claims.get("s")
 
     def _bound_to(self, principal: Principal, name: str) -> tuple[bytes, ...]:
-        texts = (self._audience, principal.issuer, principal.subject, principal.client_id, name)
-        return tuple(text.encode() for text in texts)
+        return self._audience.encode(), *principal.fields(), name.encode()

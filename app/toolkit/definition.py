@@ -16,7 +16,7 @@ from app.protocol.messages import Content, WholeResult
 from app.strict_json import JsonObject
 from app.toolkit.context import InputRequired
 from app.toolkit.running import run
-from app.toolkit.signature import Signature, adapter, no_schema, read_scopes
+from app.toolkit.signature import Signature, adapter, icons_and_meta, no_schema, read_scopes
 
 if TYPE_CHECKING:  # imported by the first tool that is guarded: the others need none of it
     from app.protocol.content import Icon
@@ -220,11 +220,7 @@ class _Definition:
             listed["outputSchema"] = self._schema(self._output, "serialization")
         if self._annotations:
             listed["annotations"] = self._annotations
-        if self._icons:
-            listed["icons"] = [icon.to_json() for icon in self._icons]
-        if self._meta is not None:
-            listed[messages.META] = dict(self._meta)
-        return listed
+        return listed | icons_and_meta(self._icons, self._meta)
 
     def _derived_schema(self) -> JsonObject:
         schema = self._schema(self._arguments, "validation")

@@ -15,7 +15,7 @@ from app.protocol.jsonrpc import ErrorCode, JSONRPCError
 from app.protocol.messages import Content
 from app.strict_json import JsonObject
 from app.toolkit.running import run
-from app.toolkit.signature import Signature, read_scopes
+from app.toolkit.signature import Signature, icons_and_meta, read_scopes
 
 
 @overload
@@ -82,11 +82,7 @@ class _Definition:
         arguments = [_argument(name, self._signature) for name in self._signature.parameters]
         if arguments:
             listed["arguments"] = arguments
-        if self._icons:
-            listed["icons"] = [icon.to_json() for icon in self._icons]
-        if self._meta is not None:
-            listed[messages.META] = dict(self._meta)
-        return listed
+        return listed | icons_and_meta(self._icons, self._meta)
 
     def run(self, call: Call) -> Outcome:
         """Run one round. Raises JSONRPCError (-32602) for arguments that do not fit."""

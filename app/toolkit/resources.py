@@ -13,7 +13,7 @@ from app.protocol.uri_template import UriTemplate
 from app.strict_json import JsonObject
 from app.toolkit.prompts import completers, crashed
 from app.toolkit.running import run
-from app.toolkit.signature import Signature, read_scopes
+from app.toolkit.signature import Signature, icons_and_meta, read_scopes
 
 
 def resource(
@@ -58,12 +58,9 @@ def resource(
         }
         optional = {"title": title, "mimeType": mime_type, "size": size}
         entry |= {member: value for member, value in optional.items() if value is not None}
-        if icons:
-            entry["icons"] = [icon.to_json() for icon in icons]
         if annotations is not None:
             entry["annotations"] = annotations.to_json()
-        if meta is not None:
-            entry[messages.META] = dict(meta)
+        entry |= icons_and_meta(icons, meta)
         return Resource(
             uri=template,
             definition=lambda: entry,

@@ -2,16 +2,21 @@
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NotRequired, get_args, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NotRequired, get_args, get_type_hints
 
 from pydantic import PydanticUserError, TypeAdapter
 from pydantic.fields import FieldInfo
 from typing_extensions import TypedDict
 
 from app.errors import ConfigurationError
+from app.protocol import messages
+from app.strict_json import JsonObject
 from app.toolkit.context import Context
 from app.toolkit.form_check import form_problems
+
+if TYPE_CHECKING:
+    from app.protocol.content import Icon
 
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}\Z")
 
@@ -90,6 +95,12 @@ def adapter(annotation: Any, what: str) -> TypeAdapter[Any]:
 def no_schema(what: str, error: PydanticUserError) -> str:
     reason = error.message.partition("\n")[0].partition(". Set `arbitrary_types_allowed")[0]
     return f"There is no JSON Schema for {what} ({reason}): use types that JSON can carry, or a pydantic model."
+
+
+def icons_and_meta(icons: "Sequence[Icon]", meta: Mapping[str, Any] | None) -> JsonObject:
+    """The members of a list entry that tools, prompts and resources have alike, where they are given."""
+    members: JsonObject = {"icons": [icon.to_json() for icon in icons]} if icons else {}
+    return members if meta is None else {**members, messages.META: dict(meta)}
 
 
 def read_scopes(name: str, scopes: Sequence[str]) -> tuple[str, ...]:
