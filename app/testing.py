@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from app.adapters.alarm import Alarm
+from app.adapters.alarm import ring_at
 from app.adapters.memory_effects import MemoryApprovalStore, MemoryOnceStore, MemoryRateLimits
 from app.adapters.memory_store import MemoryFlowStore, MemoryVaultStore
 from app.connection_settings import are_asks_limited, read_limits
@@ -271,7 +271,7 @@ class Server:
             asks_limited=are_asks_limited(self.environment),
             clock=self._now,
             # The test's clock does not run by itself, and an alarm does.
-            interrupt=lambda at: Alarm(time.time() + at - self.clock.now),
+            interrupt=lambda at, work: ring_at(time.time() + at - self.clock.now, work),
         )
 
     def kill(self) -> NoReturn:

@@ -3,12 +3,14 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from app.errors import OutOfTime
+
+T = TypeVar("T")
 
 _AGAIN: Final = 0.05
 """Seconds to the next ring, for one that came when it could not be heard."""
@@ -16,39 +18,33 @@ _AGAIN: Final = 0.05
 _held = 0
 
 
-class Alarm(AbstractContextManager[None]):
-    """Raises OutOfTime in the block when it is `at`, in seconds since the epoch, and nowhere else.
+def ring_at(at: float, work: Callable[[], T]) -> T:
+    """Return what `work` returns, or raise OutOfTime in it when it is `at`, in seconds since the epoch.
 
     System calls that block are interrupted; code that never returns to the interpreter is not. In any thread but
-    the main one, and on systems without setitimer, the block runs as it is.
+    the main one, and on systems without setitimer, the work runs as it is.
     """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        return work()
+    armed = True
 
-    __slots__ = ("_armed", "_at", "_before")
-
-    def __init__(self, at: float) -> None:
-        self._at = at
-        self._armed = False
-        self._before: Any = None
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
-            self._before = signal.signal(signal.SIGALRM, self._ring)
-            self._armed = True
-            # A timer of 0 would never ring.
-            signal.setitimer(signal.ITIMER_REAL, max(self._at - time.time(), 0.001), _AGAIN)
-
-    def __exit__(self, *raised: object) -> None:
-        if self._before is not None:
-            self._armed = False
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, self._before)
-
-    def _ring(self, signum: int, frame: FrameType | None) -> None:
-        # Raised on the edges of the block it would leave the timer running, and be nobody's to catch.
-        on_the_edge = frame is not None and frame.f_code in (Alarm.__enter__.__code__, Alarm.__exit__.__code__)
-        if self._armed and not _held and not on_the_edge:
-            self._armed = False
+    def ring(signum: int, frame: FrameType | None) -> None:
+        nonlocal armed
+        # Once: what the work does in `finally` is done.
+        if armed and not _held:
+            armed = False
             raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, ring)
+    # A call and no `with`: in a block of the caller's, Python 3.13 leaves a loop that is interrupted without the end.
+    try:
+        # A timer of 0 would never ring.
+        signal.setitimer(signal.ITIMER_REAL, max(at - time.time(), 0.001), _AGAIN)
+        return work()
+    finally:
+        armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

@@ -1,9 +1,8 @@
 """What a server offers, as the protocol sees it: tools, prompts, resources, and one round of using one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from app.principal import AccessToken
 from app.protocol.mrtr import Round
@@ -11,6 +10,8 @@ from app.protocol.notifications import Notifications
 from app.protocol.uri_template import UriTemplate
 from app.protocol.widget_state import WidgetState
 from app.strict_json import JsonObject
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,14 @@ class InputNeeded:
 Outcome: TypeAlias = Completed | InputNeeded | Stopped
 
 
-Interrupt: TypeAlias = Callable[[float], AbstractContextManager[None]]
+class Interrupt(Protocol):
+    """Returns what the work returns, or raises OutOfTime in it when it is `at`, in seconds since the epoch."""
+
+    def __call__(self, at: float, work: Callable[[], T]) -> T: ...
 
 
-def _uninterrupted(at: float) -> AbstractContextManager[None]:
-    return nullcontext()
+def _uninterrupted(at: float, work: Callable[[], T]) -> T:
+    return work()
 
 
 @dataclass(frozen=True, slots=True)

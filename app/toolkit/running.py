@@ -3,7 +3,6 @@
 import inspect
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, TypeAlias
 
 from app.errors import OutOfTime, Unavailable
@@ -51,12 +50,7 @@ def _run(
     if signature.context is not None:
         arguments = {**arguments, signature.context: Context(call)}
     try:
-        with _timed(call):
-            result = signature.function(**arguments)
-            if inspect.iscoroutine(result):
-                from app.toolkit.async_tools import run_async
-
-                result = run_async(result)
+        result = _in_time(call, lambda: _result(signature, arguments))
         return _explicit(result, call) if isinstance(result, InputRequired) else completed(result)
     except OutOfTime:
         call.facts.update(outcome="out_of_time")
@@ -81,8 +75,17 @@ def _run(
         return crashed(_crash(signature.name, error, call))
 
 
-def _timed(call: Call) -> AbstractContextManager[None]:
-    return nullcontext() if call.deadline is None else call.services.interrupt(call.deadline - _RESERVE)
+def _in_time(call: Call, work: Callable[[], Any]) -> Any:
+    return work() if call.deadline is None else call.services.interrupt(call.deadline - _RESERVE, work)
+
+
+def _result(signature: Signature, arguments: dict[str, Any]) -> Any:
+    result = signature.function(**arguments)
+    if inspect.iscoroutine(result):
+        from app.toolkit.async_tools import run_async
+
+        return run_async(result)
+    return result
 
 
 def _crash(name: str, error: BaseException, call: Call) -> str:

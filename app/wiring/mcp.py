@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from app.adapters import snapstart
-from app.adapters.alarm import Alarm
+from app.adapters.alarm import ring_at
 from app.adapters.http_client import HttpDocumentSource
 from app.adapters.tracing import Tracing, wanted_tracing
 from app.authorization.access_token import TokenRules
@@ -44,7 +44,7 @@ class McpFunction:
         asks_limited: bool = False,
         tracing: Tracing | None = None,
         clock: Callable[[], float] = time.time,
-        interrupt: Interrupt = Alarm,
+        interrupt: Interrupt = ring_at,
     ) -> None:
         features = Features.of(offered)
         unguarded = [tool.name for tool in features.tools if tool.needs_store] if effects is None else []

@@ -3,12 +3,12 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from app.adapters import alarm
-from app.adapters.alarm import Alarm, held
+from app.adapters.alarm import held, ring_at
 from app.adapters.redis_connection import connect
 from app.errors import OutOfTime
 from tests.adapters.contracts.valkey import Server
@@ -31,24 +31,23 @@ def spin(seconds: float) -> None:
 
 
 @pytest.mark.parametrize("wait", [time.sleep, spin, lambda seconds: threading.Event().wait(seconds)])
-def test_it_ends_what_blocks_and_what_computes(wait: object) -> None:
+def test_it_ends_what_blocks_and_what_computes(wait: Callable[[float], object]) -> None:
     """A system call, a loop, and a lock."""
     started = time.time()
-    with pytest.raises(OutOfTime), Alarm(started + 0.05):
-        wait(10)  # type: ignore[operator]
+    with pytest.raises(OutOfTime):
+        ring_at(started + 0.05, lambda: wait(10))
     assert 0.04 < time.time() - started < 2
 
 
 def test_a_time_that_has_passed_rings_at_once() -> None:
     """A timer of zero seconds would never ring."""
-    with pytest.raises(OutOfTime), Alarm(time.time() - 60):
-        time.sleep(10)
+    with pytest.raises(OutOfTime):
+        ring_at(time.time() - 60, lambda: time.sleep(10))
 
 
 def test_who_is_done_in_time_is_left_alone() -> None:
     """Also when the time comes."""
-    with Alarm(time.time() + 0.02):
-        pass
+    assert ring_at(time.time() + 0.02, lambda: "done") == "done"
     spin(0.1)
 
 
@@ -61,8 +60,8 @@ def test_no_exception_but_its_own_handler_swallows_it() -> None:
         except Exception:
             pytest.fail("It was swallowed")
 
-    with pytest.raises(OutOfTime), Alarm(time.time() + 0.02):
-        swallowing()
+    with pytest.raises(OutOfTime):
+        ring_at(time.time() + 0.02, swallowing)
 
 
 def test_cleaning_up_is_not_ended_again() -> None:
@@ -76,8 +75,8 @@ def test_cleaning_up_is_not_ended_again() -> None:
             spin(0.2)
             done.append("cleaned up")
 
-    with pytest.raises(OutOfTime), Alarm(time.time() + 0.02):
-        cleaning()
+    with pytest.raises(OutOfTime):
+        ring_at(time.time() + 0.02, cleaning)
     assert done == ["cleaned up"]
 
 
@@ -92,21 +91,25 @@ def test_what_is_held_is_done_as_a_whole_and_the_alarm_rings_after_it() -> None:
             done.append("whole")
         time.sleep(10)
 
-    with pytest.raises(OutOfTime), Alarm(started + 0.02):
-        work()
+    with pytest.raises(OutOfTime):
+        ring_at(started + 0.02, work)
     assert done == ["whole"]
     assert time.time() - started < 2
 
 
-def test_a_block_that_ends_when_it_rings_is_ended_or_not_and_nothing_comes_later() -> None:
-    """The race at the edge, many times around it: the exception comes out of the block or not at all."""
+def test_work_that_ends_when_it_rings_is_ended_or_not_and_nothing_comes_later() -> None:
+    """The race at the edge, many times around it: the exception comes out of the work or not at all."""
     before, ended = signal.getsignal(signal.SIGALRM), 0
     for attempt in range(1500):
         at = time.time() + 0.0011
+        until = at + (attempt % 60 - 30) * 0.000005
+
+        def work(until: float = until) -> None:
+            while time.time() < until:
+                pass
+
         try:
-            with Alarm(at):
-                while time.time() < at + (attempt % 60 - 30) * 0.000005:
-                    pass
+            ring_at(at, work)
         except OutOfTime:
             ended += 1
         assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
@@ -119,8 +122,8 @@ def test_in_another_thread_nothing_rings() -> None:
     seen: list[str] = []
 
     def work() -> None:
-        with Alarm(time.time() + 0.01), held():
-            spin(0.1)
+        with held():
+            ring_at(time.time() + 0.01, lambda: spin(0.1))
         seen.append("done")
 
     thread = threading.Thread(target=work)
@@ -140,8 +143,8 @@ def test_a_command_to_the_store_keeps_its_connection(single: Server) -> None:
 
     try:
         first = redis.call("CLIENT", "ID")
-        with pytest.raises(OutOfTime), Alarm(time.time() + 0.05):
-            work()
+        with pytest.raises(OutOfTime):
+            ring_at(time.time() + 0.05, work)
         assert redis.call("CLIENT", "ID") == first
     finally:
         redis.close()
