@@ -1,4 +1,4 @@
-"""What several suites share: the running local stack."""
+"""What several suites share: the running local stack, and that every answer is judged."""
 
 import re
 from collections.abc import Iterator
@@ -9,8 +9,24 @@ import pytest
 
 from infra.local.on_thread import Run, on_thread
 from infra.local.stack import LocalStack, local_stack
+from tests.judged import judged
 
 _EFFECT = re.compile(r'effect: ([^"]+)')
+
+
+@pytest.fixture(scope="session", autouse=True)
+def wrong_answers() -> Iterator[list[str]]:
+    """Answers of this run that the official types do not allow."""
+    with judged() as wrong:
+        yield wrong
+
+
+@pytest.fixture(autouse=True)
+def every_answer_is_allowed(wrong_answers: list[str]) -> Iterator[None]:
+    """The test in which an answer was given fails for it."""
+    wrong_answers.clear()
+    yield
+    assert not wrong_answers, "\n".join(wrong_answers)
 
 
 @dataclass(frozen=True)
