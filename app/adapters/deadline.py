@@ -1,78 +1,71 @@
-"""One deadline under every operation of a connection, name resolution included, for httpcore2."""
+"""One deadline under every operation of a connection, name resolution included."""
 
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterable
 from queue import Empty, SimpleQueue
-from typing import Any
+from types import TracebackType
+from typing import Final
 
-import httpcore2
+_CHUNK: Final = 64 * 1024
 
 
-class DeadlineBackend(httpcore2.NetworkBackend):
-    """Opens TCP connections whose every operation ends by `deadline`, in `time.time()`.
+class DeadlineStream:
+    """A TCP connection, with TLS where there is a context, whose every operation ends by `deadline`, in `time.time()`.
 
-    Each raises httpcore2's own errors. The timeouts that the pool hands down are not looked at.
+    A timeout for each read would never end a server that drips bytes. Every method raises OSError.
     """
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, host: str, port: int, *, deadline: float, trusted: ssl.SSLContext | None) -> None:
         self._deadline = deadline
-        self._backend = httpcore2.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.NetworkStream:
-        addresses = _resolve(host, port, timeout=self.left())
-        failure: Exception = httpcore2.ConnectError("no address")
-        for position, address in enumerate(addresses):
-            # The first of several addresses that does not answer must leave time for the next.
-            share = self.left() / (len(addresses) - position)
+        self._socket = _connected(host, port, deadline)
+        if trusted is not None:
             try:
-                stream = self._backend.connect_tcp(address, port, share, local_address, socket_options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failure = error
-            else:
-                return _DeadlineStream(stream, self)
-        raise failure
+                self._socket.settimeout(_left(deadline))
+                self._socket = trusted.wrap_socket(self._socket, server_hostname=host)
+            except BaseException:
+                self._socket.close()
+                raise
 
-    def left(self) -> float:
-        """The seconds that are left. Raises when there are none."""
-        left = self._deadline - time.time()
-        if not left > 0:
-            raise httpcore2.ReadTimeout("The deadline has passed")
-        return left
+    def __enter__(self) -> "DeadlineStream":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Send all of it."""
+        rest = memoryview(data)
+        while rest:
+            self._socket.settimeout(_left(self._deadline))
+            rest = rest[self._socket.send(rest) :]
+
+    def receive(self) -> bytes:
+        """What is there, after waiting for something to be there. Empty when the other side has ended."""
+        self._socket.settimeout(_left(self._deadline))
+        return self._socket.recv(_CHUNK)
 
 
-class _DeadlineStream(httpcore2.NetworkStream):
-    def __init__(self, stream: httpcore2.NetworkStream, backend: DeadlineBackend) -> None:
-        self._stream = stream
-        self._backend = backend
+def _left(deadline: float) -> float:
+    left = deadline - time.time()
+    if not left > 0:
+        raise TimeoutError("The deadline has passed")
+    return left
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._backend.left())
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, self._backend.left())
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.NetworkStream:
-        return _DeadlineStream(
-            self._stream.start_tls(ssl_context, server_hostname, self._backend.left()), self._backend
-        )
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+def _connected(host: str, port: int, deadline: float) -> socket.socket:
+    addresses = _resolve(host, port, timeout=_left(deadline))
+    failure = OSError("The name has no address")
+    for position, address in enumerate(addresses):
+        try:
+            # The first of several addresses that does not answer must leave time for the next.
+            return socket.create_connection((address, port), _left(deadline) / (len(addresses) - position))
+        except OSError as error:
+            failure = error
+    raise failure
 
 
 def _resolve(host: str, port: int, *, timeout: float) -> list[str]:
@@ -90,8 +83,8 @@ def _resolve(host: str, port: int, *, timeout: float) -> list[str]:
     try:
         outcome = found.get(timeout=timeout)
     except Empty:
-        raise httpcore2.ConnectTimeout("The name was not resolved in time") from None
+        raise TimeoutError("The name was not resolved in time") from None
     if isinstance(outcome, Exception):
         # UnicodeError too: a label of more than 63 characters is none that IDNA knows.
-        raise httpcore2.ConnectError("The name does not resolve") from outcome
+        raise socket.gaierror("The name does not resolve") from outcome
     return outcome

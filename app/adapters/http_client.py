@@ -12,24 +12,18 @@ RETRY_AFTER: Final = 30
 
 
 class HttpDocumentSource:
-    """Implements ports.DocumentSource. The client library is imported by the first fetch."""
+    """Implements ports.DocumentSource."""
 
     def __init__(self, *, timeout: float = TIMEOUT, max_bytes: int = MAX_BYTES) -> None:
         self._http = HttpTokenEndpoint(timeout=timeout, max_bytes=max_bytes)
 
     def prepare(self) -> None:
         """Import what the first fetch needs, for a snapshot."""
-        import httpcore2  # noqa: F401
+        self._http.prepare()
 
     def fetch(self, url: str) -> object:
         """The parsed JSON at `url`. Raises Unavailable for anything else, within `timeout` seconds."""
-        # The URL may come from a document that somebody else wrote.
-        if not url.isascii():
-            raise Unavailable("not a URL", retry_after=RETRY_AFTER)
-        try:
-            reply = self._http.get(url, {"accept": "application/json"})
-        except ValueError as error:
-            raise Unavailable("not a URL", retry_after=RETRY_AFTER) from error
+        reply = self._http.get(url, {"accept": "application/json"})
         if reply.status != 200:
             raise Unavailable(f"HTTP {reply.status}", retry_after=RETRY_AFTER)
         try:

@@ -201,7 +201,7 @@ def test_the_deadline_is_for_name_resolution_too(impatient: TokenEndpoint, monke
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(15) and [])
     started = time.perf_counter()
     try:
-        with pytest.raises(Unavailable, match="ConnectTimeout"):
+        with pytest.raises(Unavailable, match="TimeoutError"):
             impatient.post("http://provider.example.com/token", {}, {})
     finally:
         over.set()
@@ -255,7 +255,7 @@ def test_a_name_that_does_not_resolve_is_unavailable(
         return real(name, *arguments, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    with pytest.raises(Unavailable, match="ConnectError"):
+    with pytest.raises(Unavailable, match="gaierror"):
         endpoint.post(f"http://{host}/token", {}, {})
 
 
@@ -287,10 +287,11 @@ def test_a_compressed_body_is_not_unpacked(endpoint: TokenEndpoint) -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n",
         b"SSH-2.0-OpenSSH_9.6\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"x: " + b"y" * 200_000 + b"\r\n\r\n",
     ],
-    ids=["closed", "cut off", "bad chunk", "two lengths", "not HTTP", "huge header"],
+    ids=["closed", "cut off", "bad chunk", "two lengths", "switched", "not HTTP", "huge header"],
 )
 def test_half_a_reply_is_none(endpoint: TokenEndpoint, talk: bytes) -> None:
     """And it is not asked for again: a code or a refresh token works once."""
@@ -305,7 +306,7 @@ def test_nobody_there_is_unavailable(endpoint: TokenEndpoint) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/token"
-        with pytest.raises(Unavailable, match="ConnectError") as refused:
+        with pytest.raises(Unavailable, match="ConnectionRefusedError") as refused:
             endpoint.post(url, {"code": "SECRET"}, {"authorization": "Basic SECRET"})
 
     assert refused.value.retry_after > 0
@@ -315,15 +316,15 @@ def test_nobody_there_is_unavailable(endpoint: TokenEndpoint) -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("ftp://127.0.0.1/token", "UnsupportedProtocol"),
-        ("/token", "UnsupportedProtocol"),
-        ("token", "UnsupportedProtocol"),
+        ("ftp://127.0.0.1/token", "not a URL"),
+        ("/token", "not a URL"),
+        ("token", "not a URL"),
         ("http://127.0.0.1:99999/token", "not a URL"),
         ("http://127.0.0.1:port/token", "not a URL"),
         ("http://[::1/token", "not a URL"),
         ("http://ä.example/token", "not a URL"),
-        ("http:///token", "ConnectError"),
-        ("http://127.0.0.1/to ken", "LocalProtocolError|ConnectError"),
+        ("http:///token", "not a URL"),
+        ("http://127.0.0.1/to ken", "LocalProtocolError"),
     ],
 )
 def test_what_is_no_http_url_is_unavailable(endpoint: TokenEndpoint, url: str, reason: str) -> None:
@@ -377,11 +378,11 @@ def test_certificates_are_verified(endpoint: TokenEndpoint, certificate: Path) -
 
     with raw_server(talk, hear=False) as server:
         url = server.url.replace("http:", "https:")
-        with pytest.raises(Unavailable, match="ConnectError"):
+        with pytest.raises(Unavailable, match="SSLCertVerificationError"):
             endpoint.post(url, {}, {})
         trusting = HttpTokenEndpoint(ssl_context=ssl.create_default_context(cafile=str(certificate)))
         assert trusting.post(url, {"code": "x"}, {}).body == b"{}"
-        with pytest.raises(Unavailable, match="ConnectError"):
+        with pytest.raises(Unavailable, match="SSLCertVerificationError"):
             trusting.post(url.replace("127.0.0.1", "localhost"), {}, {})
 
 
@@ -392,7 +393,7 @@ def test_the_bounds_are_those_of_the_port() -> None:
 
 def test_the_client_library_waits_for_the_first_request() -> None:
     """The MCP function imports this module on its hot path; most requests never send anything."""
-    code = "import sys, app.adapters.oauth_http; sys.exit(bool({'httpx2', 'httpcore2'} & set(sys.modules)))"
+    code = "import sys, app.adapters.oauth_http; sys.exit(bool({'httpx2', 'h11'} & set(sys.modules)))"
     root = Path(__file__).parent.parent.parent
 
     assert subprocess.run([sys.executable, "-c", code], cwd=root, env=dict(os.environ), check=False).returncode == 0

@@ -128,8 +128,8 @@ def test_three_calls_with_a_real_token_are_answered_and_load_the_http_client_for
     assert discovered["result"]["supportedVersions"] == ["2026-07-28"]
     assert listed["result"]["ttlMs"] > 0
     assert unknown["error"]["code"] == -32601
-    assert "httpcore2" not in record["imported"]
-    assert "httpcore2" in record["loaded"]
+    assert "h11" not in record["imported"]
+    assert "h11" in record["loaded"]
     assert not {"fastapi", "boto3", "redis"}.intersection(record["loaded"])
 
 
