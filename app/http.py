@@ -2,7 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+NOSNIFF: Final[Mapping[str, str]] = {"x-content-type-options": "nosniff"}
+"""For every answer: a browser that guesses at a media type makes a page of what is none."""
+NO_STORE: Final[Mapping[str, str]] = {"cache-control": "no-store", **NOSNIFF}
+"""For every answer that is somebody's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,16 @@ class HttpResponse:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def internal_error(error: Exception) -> HttpResponse:
+    """The answer where our own code failed. It says nothing of the error, and the log line its type."""
+    return HttpResponse(
+        500,
+        {"content-type": "application/json", **NO_STORE},
+        b'{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"}}',
+        {"outcome": "crashed", "reason": type(error).__name__},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from app.http import HttpRequest, HttpResponse, join_headers
+from app.http import NO_STORE, HttpRequest, HttpResponse, internal_error, join_headers
 
 Respond: TypeAlias = Callable[..., HttpResponse]
 Event: TypeAlias = Any
@@ -88,15 +87,9 @@ def write_response(response: HttpResponse) -> dict[str, Any]:
 
 _NOT_HTTP: Final = HttpResponse(
     400,
-    {"content-type": "application/json", "cache-control": "no-store"},
+    {"content-type": "application/json", **NO_STORE},
     b'{"error":"This function answers HTTP requests in payload format 2.0"}',
     {"outcome": "refused", "reason": "event"},
-)
-_INTERNAL: Final = HttpResponse(
-    500,
-    {"content-type": "application/json", "cache-control": "no-store"},
-    b'{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"}}',
-    {"outcome": "crashed"},
 )
 
 
@@ -113,7 +106,7 @@ def payload_v2(respond: Respond) -> Handler:
             response = _NOT_HTTP
         except Exception as error:
             _log.exception("Request %s failed", request_id)
-            response = replace(_INTERNAL, facts={**_INTERNAL.facts, "reason": type(error).__name__})
+            response = internal_error(error)
         log_request(response, request_id=request_id, seconds=time.time() - started)
         return write_response(response)
 

@@ -15,6 +15,7 @@ from typing import Any
 from mangum import Mangum
 
 from app.adapters.aws_lambda import Event, Handler
+from app.http import NO_STORE
 
 _log = logging.getLogger("roundtrip")
 
@@ -42,7 +43,7 @@ def asgi_handler(app: Any) -> Handler:
             _log.warning("Not an HTTP event that this function can read: %s", type(error).__name__)
             return {
                 "statusCode": 400,
-                "headers": {"content-type": "application/json", "cache-control": "no-store"},
+                "headers": {"content-type": "application/json", **NO_STORE},
                 "body": '{"error":"This function answers HTTP requests"}',
                 "isBase64Encoded": False,
             }

@@ -21,7 +21,7 @@ from app.errors import (
     MissingCredentials,
     Unavailable,
 )
-from app.http import HttpRequest, HttpResponse
+from app.http import NOSNIFF, HttpRequest, HttpResponse
 from app.principal import AccessToken
 
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+\Z")
@@ -118,4 +118,4 @@ def scope_problems(scope: str) -> list[str]:
 
 def _json(status: int, document: dict[str, Any], headers: dict[str, str]) -> HttpResponse:
     body = json.dumps(document, separators=(",", ":")).encode()
-    return HttpResponse(status, {"content-type": "application/json", **headers}, body)
+    return HttpResponse(status, {"content-type": "application/json", **NOSNIFF, **headers}, body)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from app import strict_json
 from app.errors import AuthorizationError, Unavailable
-from app.http import HttpRequest, HttpResponse
+from app.http import NO_STORE, HttpRequest, HttpResponse
 from app.principal import AccessToken
 from app.protocol import jsonrpc, legacy, messages
 from app.protocol.dispatch import Server
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 _SSE: Final = "text/event-stream"
-_NO_STORE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _REFUSED_RANGE = re.compile(r"q=0(\.0{0,3})?\Z")
 _REQUEST_HEADERS: Final = (
     "authorization",
@@ -87,7 +86,7 @@ class StreamableHttp:
             response = self._resource_server.challenge(error)
             return HttpResponse(
                 response.status,
-                {**_NO_STORE, **response.headers},
+                {**NO_STORE, **response.headers},
                 response.body,
                 {**facts, "outcome": "refused", "reason": error.reason},
             )
@@ -117,7 +116,7 @@ class StreamableHttp:
             parsed = jsonrpc.parse(message)
             facts["method"] = parsed.method[:64]
             if isinstance(parsed, Notification):
-                return HttpResponse(202, _NO_STORE, b"", facts | {"outcome": "accepted"})
+                return HttpResponse(202, NO_STORE, b"", facts | {"outcome": "accepted"})
             legacy_client = legacy.is_legacy(parsed, request.headers)
             if legacy_client:
                 meta = self._server.legacy_clients.meta(parsed, request.headers, access_token.principal)
@@ -211,7 +210,7 @@ def _encoded(
     headers: Mapping[str, str] | None = None,
 ) -> HttpResponse:
     """A response as JSON; as one finished event stream where there are notifications, or no JSON is taken."""
-    own = {**_NO_STORE, **(headers or {})}
+    own = {**NO_STORE, **(headers or {})}
     if _JSON in accepted and not (notifications and _SSE in accepted):
         return HttpResponse(status, {**own, "content-type": _JSON}, body, facts)
     events = b"".join(
@@ -226,7 +225,7 @@ def _plain(
     error = JSONRPCError(ErrorCode.INVALID_REQUEST, sentence)
     return HttpResponse(
         status,
-        {**_NO_STORE, "content-type": _JSON, **(headers or {})},
+        {**NO_STORE, "content-type": _JSON, **(headers or {})},
         jsonrpc.error_response(None, error),
         {"outcome": "refused", **facts},
     )
@@ -240,7 +239,7 @@ def _preflight(wanted: str) -> HttpResponse:
         "access-control-allow-headers": ", ".join((*_REQUEST_HEADERS, *parameters)),
         "access-control-max-age": "600",
     }
-    return HttpResponse(204, {**_NO_STORE, **headers}, b"", {"outcome": "preflight"})
+    return HttpResponse(204, {**NO_STORE, **headers}, b"", {"outcome": "preflight"})
 
 
 def _readable_by(origin: str, response: HttpResponse) -> HttpResponse:

@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.routing import Route, request_response
 from starlette.types import Receive, Scope, Send
 
-from app.http import HttpRequest, HttpResponse, join_headers
+from app.http import HttpRequest, HttpResponse, internal_error, join_headers
 from app.strict_json import MAX_BODY
 from app.web.browser_pages import BrowserPages
 from app.web.late_pages import LatePages
@@ -46,7 +46,12 @@ def create_app(
             request_id=_request_id(request),
         )
         # The core is synchronous: a thread of the pool keeps the loop free for other requests.
-        response = await run_in_threadpool(respond, received, now=started, entropy=os.urandom(16))
+        try:
+            response = await run_in_threadpool(respond, received, now=started, entropy=os.urandom(16))
+        except Exception as error:
+            # The framework's own answer would have none of our headers.
+            _log.exception("Request %s failed", received.request_id)
+            response = internal_error(error)
         log(response, request_id=received.request_id, seconds=clock() - started)
         return Response(response.body, response.status, dict(response.headers))
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from app.http import NOSNIFF
 from app.web.site import Site
 from app.web.visit import Reply
 
@@ -60,7 +61,7 @@ class Pages:
         headers = {
             "content-type": "text/css; charset=utf-8",
             "cache-control": "public, max-age=300",
-            "x-content-type-options": "nosniff",
+            **NOSNIFF,
         }
         return Reply(200, headers, _stylesheet(), facts={"outcome": "served"})
 

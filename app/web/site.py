@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from app.http import NO_STORE
 from app.web.visit import Reply, Visit
 
 HSTS_SECONDS: Final = 31_536_000
@@ -63,11 +64,10 @@ class Site:
         actions = " ".join(("'self'", *map(csp_source, (form_action or "").split())))
         policy = f"default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action {actions}"
         headers = {
-            "cache-control": "no-store",
+            **NO_STORE,
             "content-security-policy": policy,
             "cross-origin-opener-policy": "same-origin",
             "referrer-policy": "same-origin",
-            "x-content-type-options": "nosniff",
         }
         if self.secure:
             headers["strict-transport-security"] = f"max-age={HSTS_SECONDS}"

@@ -14,7 +14,7 @@ from app.authorization.access_token import TokenRules
 from app.authorization.jwks import Jwks
 from app.authorization.resource_server import JwtResourceServer
 from app.errors import ConfigurationError
-from app.http import HttpRequest, HttpResponse
+from app.http import NO_STORE, HttpRequest, HttpResponse
 from app.protocol.dispatch import Implementation, Server
 from app.protocol.features import Features, Interrupt, Services
 from app.protocol.request_state import RequestStateCodec
@@ -106,16 +106,7 @@ class McpFunction:
 
 def _status(status: int, headers: Mapping[str, str]) -> HttpResponse:
     body = b'{"error":"not_found"}' if status == 404 else b'{"error":"method_not_allowed"}'
-    return HttpResponse(
-        status,
-        {
-            "content-type": "application/json",
-            "cache-control": "no-store",
-            "x-content-type-options": "nosniff",
-            **headers,
-        },
-        body,
-    )
+    return HttpResponse(status, {"content-type": "application/json", **NO_STORE, **headers}, body)
 
 
 def _wrapped_ring(secret_id: str, kms_key: str, app: str) -> SealingKeys:

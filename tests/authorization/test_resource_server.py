@@ -81,6 +81,7 @@ def test_a_challenge_is_exact(error: RoundtripError, required: tuple[str, ...], 
     assert response.status == status
     assert response.headers == {
         "content-type": "application/json",
+        "x-content-type-options": "nosniff",
         "www-authenticate": challenge,
         "x-mcp-challenge": challenge,
     }

@@ -128,6 +128,7 @@ def test_whatever_event_comes_the_answer_is_a_response_and_no_exception(
     text = json.dumps(answer, ensure_ascii=False).encode()
     assert not LEAK.search(text.decode()), text
     assert answer["headers"]["cache-control"] == "no-store"
+    assert answer["headers"]["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("function", ["mcp", "web"])
