@@ -6,6 +6,7 @@ Needs process groups, so Linux, macOS, or Windows through WSL.
 import asyncio
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import tempfile
@@ -262,7 +263,14 @@ class ExecutionEnvironment:
         else:
             reason = f"the process ended with {ended}"
             evidence = list(self._last_lines)
-        module = handler.rpartition(".")[0].replace("/", ".")
-        command = f'cd {self._function.code} && python -c "import {module}"'
         lines = [f"{self.name} failed in INIT of {handler}: {reason}", *(f"  {line}" for line in evidence)]
-        return "\n".join([*lines, f"Fix it and start again. To import it without Lambda: {command}"])
+        return "\n".join([*lines, f"Fix it and start again.{self._how_to_import()}"])
+
+    def _how_to_import(self) -> str:
+        module = self._function.handler.rpartition(".")[0].replace("/", ".")
+        if not module:
+            return ""
+        # The interpreter by its path: the shell's `python` may be another one, without what is installed here.
+        command = shlex.join([self._command[0], "-c", f"import {module}"])
+        folder = shlex.quote(str(self._function.code))
+        return f" To import it without Lambda, and without its variables: cd {folder} && {command}"

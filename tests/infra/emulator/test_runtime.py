@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -198,7 +199,25 @@ def test_a_function_that_fails_in_init_is_explained(
     with pytest.raises(InitError) as raised, started:
         pass
     assert f"main-1 failed in INIT of {handler}: {message}" in str(raised.value)
-    assert str(raised.value).endswith(f'python -c "import {handler.rpartition(".")[0]}"')
+    assert str(raised.value).splitlines()[-1].startswith("Fix it and start again.")
+
+
+def test_what_an_init_error_says_to_run_shows_the_same_error(
+    runtime_client: RuntimeClient, project: Project, tmp_path: Path
+) -> None:
+    """In any shell: its `python` may be another one, and have nothing of what is installed here."""
+    project("import pydantic; raise ValueError('no key')")
+    template = tmp_path / "my code" / "template.yaml"
+    template.parent.mkdir()
+    for name in ("main.py", template.name):
+        (tmp_path / name).rename(template.parent / name)
+    with pytest.raises(InitError) as raised, emulator_in_thread(template, parameters={}, runtime_client=runtime_client):
+        pass
+    command = str(raised.value).rpartition("variables: ")[2]
+    ended = subprocess.run(
+        ["sh", "-c", command], env={"PATH": os.defpath}, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ended.stderr.splitlines()[-1] == "ValueError: no key"
 
 
 def test_an_init_error_shows_where_it_was_raised(runtime_client: RuntimeClient, project: Project) -> None:
