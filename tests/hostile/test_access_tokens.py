@@ -264,7 +264,9 @@ def _strangers(lab: Laboratory, count: int) -> list[int]:
 def test_made_up_key_ids_cost_the_issuer_one_request_and_honest_users_nothing(
     lab: Laboratory, flow: Erasure, answer: Keys
 ) -> None:
-    """Rows 64 and 65: 200 at once. Each environment asks once in 30 seconds at most; tests/faults lets them pass."""
+    """Rows 64 and 65: 200 of them, 20 at a time. Each environment asks once in 30 seconds at most,
+    and goes on with the keys that it has.
+    """
     exchange(lab.port, request(_token(flow.finish), "tools/list", {}).wire())
     before = lab.keys.fetches
     lab.keys.answer = answer
