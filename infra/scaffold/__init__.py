@@ -1,1 +1,1 @@
-"""Writes the first version of a tool and of its test, and takes the example tools away. `python -m infra.scaffold`."""
+"""Writes the first version of a tool and of its test: `python -m infra.scaffold`, or `make new-tool`."""

@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).parent.parent.parent
 # An example says so in its first line; these two are what the examples use.
 _EXAMPLE: Final = '"""Example:'
 _USED_BY_EXAMPLES: Final = ("desk", "hub")
-_TESTS_OF_EXAMPLES: Final = ("conftest.py", "test_hub.py")
+_TESTS_OF_EXAMPLES: Final = ("conftest.py",)
 _ITSELF: Final = ("infra/scaffold/strip_examples.py", "tests/infra/test_strip_examples.py")
 
 _CALL: Final = re.compile(r"""TOOL=delete_report ARGUMENTS='\{+"target": "Q3"\}+'""")

@@ -1,6 +1,7 @@
 """`make strip-examples`: what is left is a server without tools on which everything still holds."""
 
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,9 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.tree import copy_of_tree, run_in, succeed_in
+from tests.infra.tree import ROOT, copy_of_tree, run_in, succeed_in
 
 STRIP = ("infra.scaffold.strip_examples",)
+# Where tests load our handlers, start a stack, copy the project or read what is rewritten. The rest names no tool.
+CALLERS = (
+    "tests/bench",
+    "tests/clients/test_python_client.py",
+    "tests/handlers",
+    "tests/hostile/test_lambda_events.py",
+    "tests/hostile/test_request_state.py",
+    "tests/infra/doctor",
+    "tests/infra/test_template.py",
+    "tests/test_docs.py",
+    "tests/test_readme.py",
+    "tests/tools",
+    "tests/wiring",
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +68,21 @@ def test_a_tool_that_uses_an_example_is_named_and_nothing_is_gone(tmp_path: Path
     assert refused.returncode == 1
     assert refused.stdout == "app/tools/mine.py imports the example desk. Change that first, or delete the file.\n"
     assert (tree / "app" / "tools" / "delete_report.py").exists()
+
+
+@pytest.mark.slow
+def test_types_hold_without_them(stripped: Path) -> None:
+    # What mypy knows of all that is as it was, it need not find out again. There is none if nobody ever ran it.
+    if (known := ROOT / ".mypy_cache").exists():
+        shutil.copytree(known, stripped / known.name)
+    succeed_in(stripped, "mypy", timeout=600)
+
+
+@pytest.mark.slow
+def test_our_own_tests_pass_without_them(stripped: Path) -> None:
+    """Whoever makes a server of this keeps them. Those that take long call the same tools as these do."""
+    passed = succeed_in(stripped, "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *CALLERS, timeout=600)
+    assert int(re.findall(r"(\d+) passed", passed)[-1]) > 400
 
 
 @pytest.mark.slow
