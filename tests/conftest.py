@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
+from infra.local.desk import desk_stack
 from infra.local.on_thread import Run, on_thread
-from infra.local.stack import LocalStack, local_stack
+from infra.local.stack import LocalStack
 from tests.judged import judged
 
 _EFFECT = re.compile(r'effect: ([^"]+)')
@@ -49,20 +49,20 @@ class RunningStack:
         return {each.name for each in self.stack.emulator.environments()}
 
     def effects(self) -> list[str]:
-        """What the example tools really did, in any environment."""
+        """What the desk's tools really did, in any environment."""
         return [found[1] for line in self.stack.emulator.logs() if (found := _EFFECT.search(line))]
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
-    """The local stack with two environments for each function: real awslambdaric, real HTTP, real login."""
-    key_file: Path = tmp_path_factory.mktemp("keys") / "sealing-keys"
-    with on_thread(lambda: local_stack(key_file=key_file), name="stack") as (running, run):
+    """The desk with two environments for each function: real awslambdaric, real HTTP, real login."""
+    folder = tmp_path_factory.mktemp("stack")
+    with on_thread(lambda: desk_stack(folder), name="stack") as (running, run):
         yield RunningStack(running, run)
 
 
 @pytest.fixture
 def fresh_stack(stack: RunningStack) -> RunningStack:
-    """The shared stack with new environments: what an example tool did to its own memory is forgotten."""
+    """The shared stack with new environments: what a tool did to its own memory is forgotten."""
     stack.restart()
     return stack

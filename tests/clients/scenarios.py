@@ -1,4 +1,4 @@
-"""What every official client must manage with each example tool: one table, several clients."""
+"""What every official client must manage with each tool of the desk: one table, several clients."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from app.tools import TOOLS
+from infra.local.desk.tools import TOOLS
 from tests.clients.nodejs import required
 from tests.clients.raw import mint
 from tests.clients.scenarios import accept

@@ -17,7 +17,7 @@ from mcp import MCPError
 from mcp.client import Client
 from mcp_types import ElicitResult, TextContent
 
-from app.tools import TOOLS
+from infra.local.desk.tools import TOOLS
 from infra.local.on_thread import Run, on_thread
 from infra.local.person import Intent, ScriptedBrowser
 from infra.local.python_client import signed_in_client

@@ -9,7 +9,7 @@ import pytest
 from mcp import MCPError
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, InputRequiredResult, TextContent
 
-from app.tools import TOOLS
+from infra.local.desk.tools import TOOLS
 from infra.local.python_client import signed_in_client
 from tests.clients.scenarios import SCENARIOS, Scenario, accept
 from tests.conftest import RunningStack

@@ -3,14 +3,13 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from infra.local.desk import desk_stack
 from infra.local.on_thread import on_thread
-from infra.local.stack import local_stack
 from tests.clients.raw import RawClient, mint
 from tests.clients.scenarios import accept
 from tests.conftest import RunningStack
@@ -26,8 +25,8 @@ YES = {"confirm": accept(confirm=True)}
 @pytest.fixture(scope="module")
 def wide_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
     """Four environments for each function."""
-    key_file: Path = tmp_path_factory.mktemp("keys") / "sealing-keys"
-    with on_thread(lambda: local_stack(key_file=key_file, environments=4, max_environments=4), name="wide") as running:
+    folder = tmp_path_factory.mktemp("wide")
+    with on_thread(lambda: desk_stack(folder, environments=4, max_environments=4), name="wide") as running:
         yield RunningStack(*running)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.tools import TOOLS
+from infra.local.desk.tools import TOOLS
 from tests.clients.driver import Driver, typescript_client
 from tests.clients.scenarios import SCENARIOS, Scenario, accept
 from tests.conftest import RunningStack

@@ -17,11 +17,12 @@ import pytest
 import redis
 from mcp_types import ElicitRequestParams, ElicitRequestURLParams, ElicitResult, TextContent
 
+from infra.local.desk import desk_stack
 from infra.local.identity.scripted_browser import forms_of
 from infra.local.on_thread import on_thread
 from infra.local.person import Browser, Intent, ScriptedBrowser, Visited, new_browser
 from infra.local.python_client import signed_in_client
-from infra.local.stack import ROOT, local_stack
+from infra.local.stack import ROOT
 from tests.clients.raw import RawClient, mint
 from tests.conftest import RunningStack
 
@@ -34,8 +35,8 @@ SCREENSHOTS = ROOT / "build" / "screenshots" / "url-mode"
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
     """A stack of this module's own: it restarts, hangs and empties the store."""
-    key_file: Path = tmp_path_factory.mktemp("keys") / "sealing-keys"
-    with on_thread(lambda: local_stack(key_file=key_file), name="url-mode") as running:
+    folder = tmp_path_factory.mktemp("url-mode")
+    with on_thread(lambda: desk_stack(folder), name="url-mode") as running:
         yield RunningStack(*running)
 
 
@@ -318,7 +319,7 @@ def test_an_outage_of_the_store_is_503_at_once_and_forms_go_on(trouble: str, tmp
             if trouble == "hung":
                 assert link(await retry(client, asked)) == link(asked)
 
-    with on_thread(lambda: local_stack(key_file=tmp_path / "keys", environments=1), name="outage") as running:
+    with on_thread(lambda: desk_stack(tmp_path, environments=1), name="outage") as running:
         asyncio.run(run(RunningStack(*running)))
 
 

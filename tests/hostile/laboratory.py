@@ -20,9 +20,11 @@ from app.protocol.request_state import Binding, RequestStateCodec
 from app.sealing import Keyring
 from app.settings import read_key
 from app.strict_json import canonical
+from infra.local.desk import desk_template
+from infra.local.desk.tools import FEATURES
 from infra.local.on_thread import Run, on_thread
 from infra.local.provider import HubSettings
-from infra.local.stack import ROOT, Deployment, LocalStack, deploy_here, local_stack
+from infra.local.stack import Deployment, LocalStack, deploy_here, local_stack
 from tests.authorization.signing import base64url, ec_key, rsa_key
 from tests.hostile import wrong_clock
 from tests.hostile.key_server import KeyServer, key_server
@@ -200,9 +202,8 @@ def laboratory(
     key_file.write_text(",".join(_entry(kid) for kid in (CURRENT, RETIRED)))
     key_file.chmod(0o600)
     # The real template, with the handler that has the probes: routes, mappings and timeouts are the deployed ones.
-    template = folder / "template.yaml"
-    text = (ROOT / "template.yaml").read_text().replace("Handler: handlers.mcp.", "Handler: tests.hostile.handler.")
-    template.write_text(text.replace("CodeUri: .\n", f"CodeUri: {ROOT}\n"))
+    template = desk_template(folder)
+    template.write_text(template.read_text().replace("infra.local.desk.mcp.", "tests.hostile.handler."))
     journal = folder / "journal"
     with key_server() as keys:
         environment = {
@@ -235,6 +236,7 @@ def laboratory(
                         max_environments=environments,
                         deploy=deploy,
                         template=template,
+                        scopes=FEATURES.scopes,
                         environment=environment,
                         hub_settings=hub_settings,
                     )

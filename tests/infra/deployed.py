@@ -179,7 +179,7 @@ def deployed(
     """
     clock = MovedClock(directory / "clock")
     template = directory / "template.yaml"
-    template.write_text(_TEMPLATE.replace("HANDLER", "primed.handler" if primed else "handlers.mcp.handler"))
+    template.write_text(_TEMPLATE.replace("HANDLER", "primed.handler" if primed else "infra.local.desk.mcp.handler"))
     with pytest.MonkeyPatch.context() as patch, _issuer() as issuer:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)
@@ -216,9 +216,6 @@ def deployed(
                 "MCP_SEALING_SECRET": secret_id,
                 "MCP_KMS_KEY": kms_key,
                 "MCP_SEALING_APP": APP,
-                # Some example tools promise what needs a store. What is asked here needs none, and nobody is there.
-                "MCP_REDIS_URL": "redis://127.0.0.1:1",
-                "MCP_OIDC_CLIENT_ID": "web",
             }
 
         started = emulator_in_thread(

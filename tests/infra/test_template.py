@@ -17,7 +17,7 @@ from app.adapters import redis_keys
 from app.adapters.aws_lambda import LogLine, payload_v2
 from app.adapters.wrapped_keyring import encryption_context
 from app.http import HttpResponse
-from app.tools import TOOLS
+from app.toolkit import tool
 from app.wiring import mcp, web
 from infra.local.emulator.intrinsics import parse
 from infra.local.emulator.routes import route_key
@@ -71,11 +71,17 @@ def variables(**parameters: str) -> Mapping[str, str]:
     return {**one, "AWS_REGION": "us-east-1"}
 
 
+@tool(once=True)
+def refund() -> str:
+    """Refund an order: it starts nowhere without a store."""
+    return "Refunded."
+
+
 @pytest.mark.parametrize("cache_mode", ["none", "external", "elasticache"])
 def test_both_functions_start_with_what_the_template_gives_them(cache_mode: str) -> None:
     """Nothing is asked of AWS at start, and a configuration that cannot work would raise here."""
     environment = variables(CacheMode=cache_mode)
-    tools = [tool for tool in TOOLS if cache_mode != "none" or not tool.needs_store]
+    tools = [] if cache_mode == "none" else [refund]
     assert callable(mcp.build(environment, tools))
     assert web.build(environment, tools).routes
 

@@ -6,6 +6,7 @@ from app.strict_json import JsonObject
 from app.testing import Server, accept, cancel, decline
 from app.tools.delete_report import delete_report
 from app.tools.desk import Desk
+from tests.test_readme import COMMANDS, running, shell
 
 TICKED, UNTICKED = accept(confirm=True), accept(confirm=False)
 
@@ -67,3 +68,15 @@ def test_it_needs_its_scope(desk: Desk) -> None:
     refused = Server([delete_report]).client(scope="reports:read").call("delete_report", {"target": "Q3"})
     assert refused.status == 403
     assert 'scope="reports:delete"' in refused.http.headers["www-authenticate"]
+
+
+@pytest.mark.slow
+def test_it_can_be_called_at_the_terminal_on_any_instance() -> None:
+    """README, Two commands: `make call`, before and after every instance is replaced."""
+    _, _, call, restart, _ = COMMANDS
+    with running("--quiet") as (url, _):
+        called = shell(f"{call} CALL='--url {url}/mcp'", typed="a\nyes\n")
+        assert "The report Q3 is deleted." in called.stdout, called
+        shell(restart.replace("http://127.0.0.1:8000", url))
+        again = shell(f"{call} CALL='--url {url}/mcp'", typed="d\n")
+        assert "declined" in again.stdout, again

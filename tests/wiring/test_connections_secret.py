@@ -14,8 +14,8 @@ from tests.handlers import test_mcp
 from tests.handlers.test_mcp import REQUIRED, RESOURCE, event, serving
 
 SECRET_ID = "roundtrip/connections"
-WEB = {"handler": "handlers.web", "path": "/mcp/"}
-MCP = {"handler": "handlers.mcp", "path": "/mcp"}
+WEB = {"module": "infra.local.desk.web", "path": "/mcp/"}
+MCP = {"module": "infra.local.desk.mcp", "path": "/mcp"}
 
 
 class SecretsManager:
@@ -106,15 +106,9 @@ def environment(issuer: Issuer, secrets: SecretsManager) -> dict[str, str]:
     }
 
 
-def run(
-    monkeypatch: pytest.MonkeyPatch, function: Mapping[str, str], events: list[Any], environment: Mapping[str, str]
-) -> tuple[list[Any], str]:
+def run(function: Mapping[str, str], events: list[Any], environment: Mapping[str, str]) -> tuple[list[Any], str]:
     """The answers of a function in an interpreter of its own, and its log."""
-    for each in events:
-        # Mangum asks for all that API Gateway sends.
-        each["requestContext"]["http"] |= {"sourceIp": "127.0.0.1", "protocol": "HTTP/1.1"}
-    monkeypatch.setattr(test_mcp, "INVOKE", test_mcp.INVOKE.replace("handlers.mcp", function["handler"]))
-    process = test_mcp.run(events, environment)
+    process = test_mcp.run(events, environment, module=function["module"])
     assert process.returncode == 0, process.stderr
     return json.loads(process.stdout)["answers"], process.stderr
 
@@ -138,29 +132,21 @@ def message(issuer: Issuer, path: str, method: str, name: str = "") -> Any:
 
 @pytest.mark.parametrize("function", [MCP, WEB], ids=["mcp", "web"])
 def test_who_connects_nobody_reads_no_secret(
-    monkeypatch: pytest.MonkeyPatch,
     function: dict[str, str],
     environment: dict[str, str],
     issuer: Issuer,
     secrets: SecretsManager,
 ) -> None:
     """PLATFORM section 6: what is read while a function starts is in its snapshot, and in every copy of it."""
-    answers, _ = run(
-        monkeypatch,
-        function,
-        [
-            message(issuer, function["path"], "tools/list"),
-            message(issuer, function["path"], "tools/call", "plan_visit"),
-        ],
-        environment,
-    )
+    path = function["path"]
+    events = [message(issuer, path, "tools/list"), message(issuer, path, "tools/call", "plan_visit")]
+    answers, _ = run(function, events, environment)
     assert [answer["statusCode"] for answer in answers] == [200, 200]
     assert secrets.reads == 0
 
 
 @pytest.mark.parametrize("function", [MCP, WEB], ids=["mcp", "web"])
 def test_the_first_tool_that_connects_reads_it_once(
-    monkeypatch: pytest.MonkeyPatch,
     function: dict[str, str],
     environment: dict[str, str],
     issuer: Issuer,
@@ -170,7 +156,7 @@ def test_the_first_tool_that_connects_reads_it_once(
     """One reading for each environment."""
     secrets.text = good
     call = message(issuer, function["path"], "tools/call", "list_repositories")
-    answers, _ = run(monkeypatch, function, [call, call], environment)
+    answers, _ = run(function, [call, call], environment)
     for answer in answers:
         result = json.loads(answer["body"])["result"]
         assert result["inputRequests"]["connect_hub"]["params"]["url"].startswith("https://mcp.example.com/connect/")
@@ -178,18 +164,18 @@ def test_the_first_tool_that_connects_reads_it_once(
 
 
 def test_the_first_page_reads_it_once_and_signs_in_with_what_it_says(
-    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], secrets: SecretsManager, good: str
+    environment: dict[str, str], secrets: SecretsManager, good: str
 ) -> None:
     """The pages know their paths before they know their store."""
     secrets.text = good
-    answers, _ = run(monkeypatch, WEB, [event("GET", "/connections")] * 2, environment)
+    answers, _ = run(WEB, [event("GET", "/connections")] * 2, environment)
     assert [answer["statusCode"] for answer in answers] == [303, 303]
     assert "client_id=roundtrip-web" in answers[0]["headers"]["location"]
     assert secrets.reads == 1
 
 
 def test_a_secret_that_cannot_be_read_is_a_503_that_is_tried_again_and_forms_go_on(
-    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], issuer: Issuer, secrets: SecretsManager
+    environment: dict[str, str], issuer: Issuer, secrets: SecretsManager
 ) -> None:
     """DESIGN section 5: 503 and Retry-After for what needs the store, while forms that need none go on working."""
     events = [
@@ -197,7 +183,7 @@ def test_a_secret_that_cannot_be_read_is_a_503_that_is_tried_again_and_forms_go_
         message(issuer, "/mcp/", "tools/call", "list_repositories"),
         message(issuer, "/mcp/", "tools/call", "plan_visit"),
     ]
-    answers, _ = run(monkeypatch, WEB, events, environment)
+    answers, _ = run(WEB, events, environment)
     assert [answer["statusCode"] for answer in answers] == [503, 503, 200]
     assert all(int(answer["headers"]["retry-after"]) > 0 for answer in answers[:2])
     assert "text/html" in answers[0]["headers"]["content-type"]
@@ -206,7 +192,6 @@ def test_a_secret_that_cannot_be_read_is_a_503_that_is_tried_again_and_forms_go_
 
 
 def test_a_secret_with_mistakes_fails_the_call_and_the_log_names_all_of_them_and_no_value(
-    monkeypatch: pytest.MonkeyPatch,
     environment: dict[str, str],
     issuer: Issuer,
     secrets: SecretsManager,
@@ -215,7 +200,7 @@ def test_a_secret_with_mistakes_fails_the_call_and_the_log_names_all_of_them_and
     secrets.text = json.dumps(
         {"REDIS_URL": "rediss://:redis-s3cret@cache/x", "PROVIDERS": {"hub": {"client_secret": "hub-s3cret"}}}
     )
-    (answer,), log = run(monkeypatch, MCP, [message(issuer, "/mcp", "tools/call", "list_repositories")], environment)
+    (answer,), log = run(MCP, [message(issuer, "/mcp", "tools/call", "list_repositories")], environment)
     assert json.loads(answer["body"])["result"]["isError"] is True
     assert "MCP_" not in answer["body"]
     for name in ("MCP_REDIS_URL", "MCP_OIDC_CLIENT_ID", "MCP_PROVIDERS 'hub'"):

@@ -11,11 +11,11 @@ from app.adapters.http_client import HttpDocumentSource
 from app.http import HttpRequest, HttpResponse
 from app.settings import Settings
 from app.testing import Issuer
-from app.tools import FEATURES
 from app.wiring.mcp import McpFunction
 from infra.doctor.endpoint import check_endpoint
 from infra.doctor.finding import Finding, Level
 from infra.doctor.http import Http
+from infra.local.desk.tools import FEATURES
 from tests.handlers.test_mcp import REQUIRED, serving
 
 Spoil = Callable[[HttpRequest, HttpResponse], HttpResponse]
@@ -40,10 +40,7 @@ class Deployment:
             "MCP_RESOURCE_URL": self.url,
             "MCP_ISSUER": issuer.issuer,
         }
-        # No tool is called: what guards some of them is never opened.
-        self._function = McpFunction(
-            Settings.read(self.environment), FEATURES, HttpDocumentSource(), effects=lambda: None
-        )
+        self._function = McpFunction(Settings.read(self.environment), FEATURES, HttpDocumentSource())
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
 
