@@ -20,7 +20,7 @@ from tests.bench.correctness import WrongAnswer, check
 from tests.bench.order import Order
 from tests.bench.peer import Peer, WorkerEnded
 from tests.bench.results import Results, machine, versions
-from tests.bench.staging import EXAMPLES, FASTMCP, FLOOR, MCP, OFFICIAL_SDK, TYPESCRIPT_SDK, WEB, NotAvailable
+from tests.bench.staging import DESK, FASTMCP, FLOOR, MCP, OFFICIAL_SDK, TYPESCRIPT_SDK, WEB, NotAvailable
 from tests.bench.workload import workload
 
 
@@ -90,7 +90,7 @@ def run(effort: Effort, seed: int) -> Results:
     node = _node_version() if TYPESCRIPT_SDK not in skipped else None
     npm = _npm_versions() if TYPESCRIPT_SDK not in skipped else {}
     # With a tool that has no effect: the example's report can be deleted once.
-    repeatable = [peer for peer in peers if peer.name != EXAMPLES]
+    repeatable = [peer for peer in peers if peer.name != DESK]
     in_process = [staging.keys_in_process(peer) for peer in repeatable if peer.name != WEB]
     with workload() as work:
         environment, own_keys = work.environment(), work.environment(keys_in_process=True)

@@ -11,7 +11,7 @@ from tests.bench.cold import Cold
 from tests.bench.quantities import percentile
 from tests.bench.results import Results
 from tests.bench.staging import (
-    EXAMPLES,
+    DESK,
     FASTMCP,
     FLOOR,
     MCP,
@@ -19,8 +19,8 @@ from tests.bench.staging import (
     TYPESCRIPT_SDK,
     WEB,
     NotAvailable,
-    bare_python,
     chart_converter,
+    deployed_python,
 )
 from tests.bench.targets import targets
 from tests.bench.warm import Warm
@@ -28,7 +28,7 @@ from tests.bench.warm import Warm
 COLOURS: Final = {
     FLOOR: "#8c959f",
     MCP: "#0969da",
-    EXAMPLES: "#54aeff",
+    DESK: "#54aeff",
     WEB: "#8250df",
     OFFICIAL_SDK: "#bc4c00",
     FASTMCP: "#cf222e",
@@ -63,7 +63,7 @@ def _to_png(paths: Iterable[Path]) -> None:
     except NotAvailable as why:
         print(f"NO PNG: {why}. The charts are there as SVG.")
         return
-    command = (bare_python(), "-S", "-c", _TO_PNG, *map(str, paths))
+    command = (deployed_python(), "-S", "-c", _TO_PNG, *map(str, paths))
     subprocess.run(command, env={"PYTHONPATH": str(converter)}, check=True)
 
 

@@ -12,6 +12,7 @@ from tests.bench.cold import Cold
 from tests.bench.growth import CarriedState, ManyTools
 from tests.bench.peer import Peer
 from tests.bench.size import Size
+from tests.bench.staging import deployed_python, version_of
 from tests.bench.store import UrlMode
 from tests.bench.warm import Warm
 
@@ -52,7 +53,7 @@ def _processor() -> str:
 def versions(peers: Iterable[Peer], node: str | None, npm: Mapping[str, str]) -> dict[str, str]:
     """The interpreters, and of each peer what it is made of, from its artefact."""
     named = ("mcp", "fastmcp", "fastapi", "mangum", "pydantic", "starlette", "pyjwt", "cryptography", "redis")
-    found = {"Python": platform.python_version()}
+    found = {"Python": version_of(deployed_python()).removeprefix("Python ")}
     if node is not None:
         found["Node.js"] = node.removeprefix("v")
     for peer in peers:

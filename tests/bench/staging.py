@@ -6,15 +6,16 @@ a folder that imports from this machine by accident fails here, and not in a com
 
 import hashlib
 import json
-import py_compile
+import platform
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-from infra.build import BuildError, locked_requirements
+from infra.build import BuildError, find_python, locked_requirements, targets
 from tests.bench.peer import Peer
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -26,13 +27,13 @@ TYPESCRIPT: Final = PEERS / "typescript"
 FLOOR: Final = "floor"
 MCP: Final = "handlers/mcp.py"
 WEB: Final = "handlers/web.py"
-EXAMPLES: Final = "handlers/mcp.py as cloned"
+DESK: Final = "handlers/mcp.py with the desk"
 OFFICIAL_SDK: Final = "official SDK"
 FASTMCP: Final = "FastMCP"
 TYPESCRIPT_SDK: Final = "TypeScript SDK"
 
-A_STORE: Final = {"MCP_REDIS_URL": "redis://127.0.0.1:1", "MCP_OIDC_CLIENT_ID": "bench"}
-"""For the example tools that do not start without one. A form asks nobody there."""
+ONE_TOOL: Final = PEERS / "roundtrip_tools.py"
+DESK_TOOLS: Final = ROOT / "infra" / "local" / "desk" / "tools.py"
 
 
 class NotAvailable(Exception):
@@ -44,13 +45,25 @@ def bare_python() -> str:
     return getattr(sys, "_base_executable", sys.executable)
 
 
+@cache
+def deployed_python() -> str:
+    """The interpreter of the peers: the Python of template.yaml, or the one that runs this where it is not here."""
+    version = targets()["McpFunction"].python
+    if platform.python_version().startswith(f"{version}."):
+        return bare_python()
+    found = find_python(version)
+    if found is None:
+        print(f"*** NO PYTHON {version} HERE: the peers run on {platform.python_version()} ***", file=sys.stderr)
+    return str(found.resolve()) if found else bare_python()
+
+
 def python_peer(name: str, module: str, artefact: Iterable[Path], worker: Path, *, python: str | None = None) -> Peer:
     """A peer whose handler is in a Python module, found in `artefact` and nowhere else."""
     folders = tuple(artefact)
     return Peer(
         name=name,
         # -S and -P: nothing of this machine's site-packages, nothing beside the worker.
-        command=(python or bare_python(), "-S", "-P", str(worker), module),
+        command=(python or deployed_python(), "-S", "-P", str(worker), module),
         artefact=folders,
         environment={"PYTHONPATH": ":".join(map(str, folders)), "LANG": "C.UTF-8"},
     )
@@ -59,20 +72,20 @@ def python_peer(name: str, module: str, artefact: Iterable[Path], worker: Path, 
 def compiled_worker() -> Path:
     """worker.py as bytecode: a script would be compiled anew in every cold start."""
     compiled = STAGE / "worker.pyc"
-    py_compile.compile(str(HERE / "worker.py"), cfile=str(compiled), doraise=True)
+    source = "import py_compile, sys; py_compile.compile(sys.argv[1], cfile=sys.argv[2], doraise=True)"
+    subprocess.run((deployed_python(), "-c", source, str(HERE / "worker.py"), str(compiled)), check=True)
     return compiled
 
 
-def copy_of_project(target: Path, *, tools: Path | None) -> Path:
-    """Our code as it is deployed; with `tools`, this file takes the place of the example tools."""
+def copy_of_project(target: Path, *, tools: Path) -> Path:
+    """Our code as it is deployed, with the tools of this file in place of app/tools, which may serve anything."""
     shutil.rmtree(target, ignore_errors=True)
     for package in ("app", "handlers"):
         shutil.copytree(ROOT / package, target / package, ignore=shutil.ignore_patterns("__pycache__"))
     (target / "app" / "testing.py").unlink()
-    if tools is not None:
-        shutil.rmtree(target / "app" / "tools")
-        (target / "app" / "tools").mkdir()
-        shutil.copy2(tools, target / "app" / "tools" / "__init__.py")
+    shutil.rmtree(target / "app" / "tools")
+    (target / "app" / "tools").mkdir()
+    shutil.copy2(tools, target / "app" / "tools" / "__init__.py")
     shutil.copy2(PEERS / "roundtrip_in_process.py", target)
     return target
 
@@ -82,15 +95,15 @@ def python_peers() -> list[Peer]:
     worker = compiled_worker()
     ours = installed("roundtrip", _locked())
     with_pages = installed("roundtrip-web", _locked("web"))
-    one_tool = compiled(copy_of_project(STAGE / "roundtrip-code", tools=PEERS / "roundtrip_tools.py"))
-    as_cloned = compiled(copy_of_project(STAGE / "roundtrip-examples-code", tools=None))
+    one_tool = compiled(copy_of_project(STAGE / "roundtrip-code", tools=ONE_TOOL))
+    desk = compiled(copy_of_project(STAGE / "roundtrip-desk-code", tools=DESK_TOOLS))
     floor = installed("floor", _only(_locked("dev"), ("cffi", "cryptography", "pycparser", "pyjwt")))
     sdk = installed("official-sdk", (PEERS / "official_sdk.txt").read_text())
     fastmcp = installed("fastmcp", (PEERS / "fastmcp.txt").read_text())
     return [
         python_peer(FLOOR, "floor", (_code("floor"), floor), worker),
         python_peer(MCP, "handlers.mcp", (one_tool, ours), worker),
-        python_peer(EXAMPLES, "handlers.mcp", (as_cloned, ours), worker).configured(**A_STORE),
+        python_peer(DESK, "handlers.mcp", (desk, ours), worker),
         python_peer(WEB, "handlers.web", (one_tool, with_pages), worker),
         python_peer(OFFICIAL_SDK, "official_sdk", (_code("official_sdk"), sdk), worker),
         python_peer(FASTMCP, "fastmcp_server", (_code("fastmcp_server"), fastmcp), worker),
@@ -116,7 +129,7 @@ def typescript_peer() -> Peer:
     folder = STAGE / "typescript"
     bundle = folder / "bundle.cjs"
     sources = [TYPESCRIPT / name for name in ("package.json", "package-lock.json", "server.mjs")]
-    stamp = _stamp(*(each.read_text() for each in sources), _version(node))
+    stamp = _stamp(*(each.read_text() for each in sources), version_of(node))
     if not _is_fresh(folder, stamp):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -141,7 +154,7 @@ def chart_converter() -> Path:
 def installed(name: str, requirements: str) -> Path:
     """A folder with exactly these distributions, hashes checked, and their bytecode. Raises NotAvailable."""
     folder = STAGE / name
-    stamp = _stamp(requirements, bare_python(), sys.version)
+    stamp = _stamp(requirements, deployed_python(), version_of(deployed_python()))
     if _is_fresh(folder, stamp):
         return folder
     print(f"Installing {name} into .bench ...", file=sys.stderr)
@@ -150,7 +163,7 @@ def installed(name: str, requirements: str) -> Path:
     listed = STAGE / f"{name}.txt"
     listed.write_text(requirements)
     # Copied: what is compiled here must not appear in the cache that other environments link to.
-    install = ("pip", "install", "--quiet", "--require-hashes", "--link-mode", "copy", "--python", bare_python())
+    install = ("pip", "install", "--quiet", "--require-hashes", "--link-mode", "copy", "--python", deployed_python())
     run = _uv(*install, "--target", str(folder), "-r", str(listed))
     if run.returncode:
         raise NotAvailable(f"{name} cannot be installed, is the registry reachable? {run.stderr[-500:].strip()}")
@@ -164,7 +177,7 @@ def installed(name: str, requirements: str) -> Path:
 def compiled(folder: Path) -> Path:
     """The folder, with the bytecode of everything in it."""
     # Not checked: some packages bring templates and files for other versions that do not compile.
-    subprocess.run((bare_python(), "-m", "compileall", "-q", "-q", str(folder)), check=False)
+    subprocess.run((deployed_python(), "-m", "compileall", "-q", "-q", str(folder)), check=False)
     return folder
 
 
@@ -195,7 +208,7 @@ def _uv(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run((sys.executable, "-m", "uv", *arguments), capture_output=True, text=True, check=False)
 
 
-def _version(program: str) -> str:
+def version_of(program: str) -> str:
     return subprocess.run((program, "--version"), capture_output=True, text=True, check=True).stdout.strip()
 
 

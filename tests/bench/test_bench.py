@@ -21,7 +21,7 @@ from tests.bench.peer import Peer, Start, WorkerEnded, cold_start, running
 from tests.bench.quantities import paired_ratio, percentile
 from tests.bench.results import Results
 from tests.bench.size import Size
-from tests.bench.staging import EXAMPLES, FASTMCP, FLOOR, MCP, OFFICIAL_SDK, TYPESCRIPT_SDK, WEB, NotAvailable
+from tests.bench.staging import DESK, FASTMCP, FLOOR, MCP, OFFICIAL_SDK, TYPESCRIPT_SDK, WEB, NotAvailable
 from tests.bench.store import Retry, UrlMode
 from tests.bench.targets import Target
 from tests.bench.warm import Calls, Warm
@@ -40,12 +40,12 @@ def work() -> Iterator[Workload]:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Our code with the benchmark's tool."""
-    return staging.copy_of_project(tmp_path_factory.mktemp("code"), tools=staging.PEERS / "roundtrip_tools.py")
+    return staging.copy_of_project(tmp_path_factory.mktemp("code"), tools=staging.ONE_TOOL)
 
 
-def peer(name: str, module: str, code: Path) -> Peer:
+def peer(name: str, module: str, *code: Path) -> Peer:
     """A peer on what this virtual environment has installed."""
-    return staging.python_peer(name, module, (code, INSTALLED), WORKER)
+    return staging.python_peer(name, module, (*code, INSTALLED), WORKER, python=staging.bare_python())
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +77,10 @@ def test_our_handler_does_the_work_with_the_key_in_the_process(work: Workload, o
     assert check(staging.keys_in_process(ours), work.environment(keys_in_process=True), work) == "confirm"
 
 
-def test_the_example_tool_asks_the_same_question(work: Workload, tmp_path: Path) -> None:
-    """The project as it is cloned is one of the peers."""
-    cloned = peer(EXAMPLES, "handlers.mcp", staging.copy_of_project(tmp_path, tools=None)).configured(**staging.A_STORE)
-    (found,) = cold.measure([cloned], work.environment(), work, rounds=1, order=Order(1)).values()
+def test_the_desk_asks_the_same_question(work: Workload, tmp_path: Path) -> None:
+    """The project with more tools than one is a peer too."""
+    desk = peer(DESK, "handlers.mcp", staging.copy_of_project(tmp_path, tools=staging.DESK_TOOLS))
+    (found,) = cold.measure([desk], work.environment(), work, rounds=1, order=Order(1)).values()
     assert is_question(found.starts[0].answer)
 
 
@@ -114,7 +114,7 @@ WRONG = {
 def test_a_peer_that_does_not_do_the_work_is_no_figure(what: str, work: Workload, tmp_path: Path) -> None:
     """A peer that leaves out a check is quicker, and proves nothing."""
     (tmp_path / "wrong.py").write_text(f"import floor\n{WRONG[what]}\nhandler = floor.handler\n")
-    wrong = staging.python_peer("wrong", "wrong", (tmp_path, staging.PEERS, INSTALLED), WORKER)
+    wrong = peer("wrong", "wrong", tmp_path, staging.PEERS)
     with pytest.raises(WrongAnswer, match=what):
         check(wrong, work.environment(), work)
 
@@ -128,7 +128,7 @@ def test_a_peer_that_fails_on_its_second_call_is_told_with_its_own_words(work: W
         "    if len(calls) > 2: raise RuntimeError('.run() can only be called once')\n"
         "    return floor.handler(event, context)\n"
     )
-    wrong = staging.python_peer("wrong", "wrong", (tmp_path, staging.PEERS, INSTALLED), WORKER)
+    wrong = peer("wrong", "wrong", tmp_path, staging.PEERS)
     with pytest.raises(WorkerEnded, match="can only be called once"):
         check(wrong, work.environment(), work)
 
@@ -196,7 +196,7 @@ def test_an_artefact_is_weighed_with_its_bytecode_apart(tmp_path: Path) -> None:
     assert 0 < found.packed_mb < 0.01
 
 
-NAMES = (FLOOR, MCP, EXAMPLES, WEB, OFFICIAL_SDK, FASTMCP, TYPESCRIPT_SDK)
+NAMES = (FLOOR, MCP, DESK, WEB, OFFICIAL_SDK, FASTMCP, TYPESCRIPT_SDK)
 
 
 def results(*, skipped: bool = False) -> Results:
