@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 NOSNIFF: Final[Mapping[str, str]] = {"x-content-type-options": "nosniff"}
 """For every answer: a browser that guesses at a media type makes a page of what is none."""
@@ -10,8 +11,7 @@ NO_STORE: Final[Mapping[str, str]] = {"cache-control": "no-store", **NOSNIFF}
 """For every answer that is somebody's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(NamedTuple):
     """A request as the core sees it.
 
     `headers` has lower-case names; a repeated header is joined with "," as HTTP API does, so that
@@ -29,14 +29,13 @@ class HttpRequest:
     deadline: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(NamedTuple):
     """A response as the core gives it. `facts` is what the log line says: never a secret, never a body."""
 
     status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     body: bytes = b""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = MappingProxyType({})
 
 
 def internal_error(error: Exception) -> HttpResponse:

@@ -1,10 +1,9 @@
 """Who is calling: the principal, the user in it, and the verified access token that names it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(NamedTuple):
     """A person, whichever client or browser acts for them. A browser session names a user.
 
     Source: MCP 2026-07-28 client/elicitation, Phishing: who opens a URL must be who was asked.
@@ -14,8 +13,7 @@ class User:
     subject: str
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(NamedTuple):
     """A user acting through one client, as a verified access token names them.
 
     `subject` alone is not unique: two issuers may use the same one, and the specification binds an
@@ -38,8 +36,7 @@ class Principal:
         return User(self.issuer, self.subject)
 
 
-@dataclass(frozen=True, slots=True)
-class AccessToken:
+class AccessToken(NamedTuple):
     """What a verified access token grants. The token's text is not kept.
 
     `expires_at` is in seconds since the epoch.

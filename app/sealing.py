@@ -202,7 +202,7 @@ class Seal:
         except InvalidTag:
             raise SealRefused("tag") from None
         try:
-            claims = json.loads(text)
+            claims = json.loads(text.decode())
         except (ValueError, RecursionError):
             # Another writer with the same key: still no reason to answer with a crash.
             raise SealRefused("claims") from None

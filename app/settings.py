@@ -4,9 +4,8 @@ import base64
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from app.authorization.resource_server import scope_problems
@@ -33,8 +32,7 @@ WrappedRing: TypeAlias = Callable[[str, str, str], SealingKeys]
 """Makes the ring that a secret holds (its id), wrapped by a KMS key (ARN), for an app (the encryption context's)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """The configuration of one function. Environment variables, all with the prefix MCP_:
 
     STAGE            `local` allows loopback http URLs and a key file; anything else is a deployment

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn, TypeAlias
 
 import jwt
@@ -359,7 +359,7 @@ class Server:
         instance = number % self._count
         entropy = entropy or (number + 1).to_bytes(16, "big")
         if self.timeout is not None:
-            request = replace(request, deadline=self.clock.now + self.timeout)
+            request = request._replace(deadline=self.clock.now + self.timeout)
         serving = _invocation.set(_Invocation())
         try:
             response = self._instances[instance].respond(request, now=self.clock.now, entropy=entropy)

@@ -119,11 +119,14 @@ def _deadline(context: Any, *, now: float) -> float | None:
     return None if remaining is None else now + remaining() / 1000
 
 
+_AS_TEXT: Final = json.JSONEncoder(default=str)
+
+
 class LogLine(dict[str, Any]):
     """A log message with members: Lambda's JSON format keeps them apart, any other format gets JSON text."""
 
     def __str__(self) -> str:
-        return json.dumps(self, default=str)
+        return _AS_TEXT.encode(self)
 
 
 # What a caller's tracing carries along for others. The trace's id is enough to find it.

@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from app.http import HttpRequest, HttpResponse
@@ -44,13 +43,15 @@ _VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 _log = logging.getLogger("roundtrip")
 
 
-@dataclass(slots=True)
 class _Message:
     """One message on its way through us. It has a span once somebody needed one."""
 
-    headers: Mapping[str, str]
-    started: int = field(default_factory=time.time_ns)
-    span: "Span | None" = None
+    __slots__ = ("headers", "span", "started")
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self.headers = headers
+        self.started = time.time_ns()
+        self.span: Span | None = None
 
 
 def is_wanted(environment: Mapping[str, str], modules: Mapping[str, Any] = sys.modules) -> bool:
@@ -109,8 +110,7 @@ class Tracing:
 
     def features(self, offered: Features) -> Features:
         """The same features, run with their message's span as the current one: spans of their own become children."""
-        return replace(
-            offered,
+        return offered._replace(
             tools=tuple(self._traced(each) for each in offered.tools),
             prompts=tuple(self._traced(each) for each in offered.prompts),
             resources=tuple(self._traced(each) for each in offered.resources),
@@ -130,7 +130,7 @@ class Tracing:
             with use_span(span, record_exception=False, set_status_on_exception=False):
                 return run(call)
 
-        return replace(feature, run=traced)
+        return feature._replace(run=traced)
 
     def _span(self, message: _Message, facts: Mapping[str, Any]) -> "Span":
         """The span of a message, started at its first byte with what is known of it by now."""

@@ -7,8 +7,7 @@ argument: PyJWT takes a missing or string `exp`, an empty `sub`, duplicate claim
 import math
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.authorization import signed_jwt
 from app.authorization.jwks import Jwks
@@ -26,8 +25,7 @@ _TYPES: Final = (None, "jwt", *_AT_JWT)
 _PRINTABLE = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,255}\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRules:
+class TokenRules(NamedTuple):
     """What an access token must say to be for us.
 
     `audience` is the configured resource URL, `subject_claim` the claim that names the user

@@ -11,9 +11,8 @@ costs the issuer one request in 30 seconds from each instance, and nobody waits 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import jwt
@@ -41,8 +40,7 @@ _PRIVATE_MEMBERS: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"
 _MIN_RSA_BITS: Final = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class VerificationKey:
+class VerificationKey(NamedTuple):
     """One public key, as an object ready to verify with under each algorithm that it may be used for."""
 
     kid: str

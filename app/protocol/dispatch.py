@@ -1,8 +1,7 @@
 """From a verified request to its result: which methods there are, discovery, lists, and what is asked for by name."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from app.errors import ConfigurationError, RequestStateRefused
 from app.protocol import completion, legacy, messages, mrtr, request_state, subscriptions
@@ -35,8 +34,7 @@ _NOT_OPEN: Final = "This question is no longer open. Call the tool that asked it
 F = TypeVar("F", Tool, Prompt, Resource)
 
 
-@dataclass(frozen=True, slots=True)
-class Implementation:
+class Implementation(NamedTuple):
     """What clients show of this server (schema, Implementation)."""
 
     name: str

@@ -1,8 +1,8 @@
 """What a server offers, as the protocol sees it: tools, prompts, resources, and one round of using one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from app.principal import AccessToken
 from app.protocol.mrtr import Round
@@ -14,25 +14,22 @@ from app.strict_json import JsonObject
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(NamedTuple):
     """The members of a CallToolResult, GetPromptResult or ReadResourceResult."""
 
     result: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(NamedTuple):
     """The function ended itself, with a sentence for the model or the client. A tool error, or -32602 elsewhere."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class InputNeeded:
+class InputNeeded(NamedTuple):
     """The function needs what it asked its Round for. `state` comes back with the answers."""
 
-    notes: dict[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = MappingProxyType({})
     state: Any = None
     waiting: bool = False
     """Whether it needs nothing from the client but to come again: another instance is at work."""
@@ -51,8 +48,7 @@ def _uninterrupted(at: float, work: Callable[[], T]) -> T:
     return work()
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(NamedTuple):
     """What a function may use besides its arguments."""
 
     widget_state: WidgetState
@@ -68,8 +64,7 @@ class Services:
     """Ends a function that is still running at a time, by raising OutOfTime in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One round of one request, as the function's side sees it."""
 
     target: str
@@ -98,8 +93,7 @@ class Call:
 Run: TypeAlias = Callable[[Call], Outcome]
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionContext:
+class CompletionContext(NamedTuple):
     """Who asks for completions, and the arguments that are filled in already (server/utilities/completion)."""
 
     access_token: AccessToken
@@ -110,15 +104,14 @@ Completer: TypeAlias = Callable[[str, CompletionContext], Iterable[str]]
 """All values that fit what was typed so far, the best first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """A tool. `definition` builds its tools/list entry when first needed."""
 
     name: str
     definition: Callable[[], JsonObject]
     run: Run
     scopes: tuple[str, ...] = ()
-    headers: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    headers: Mapping[tuple[str, ...], str] = MappingProxyType({})
     """Path of an argument -> the name that its `x-mcp-header` gives."""
     stateless: bool = False
     single_round: bool = False
@@ -130,32 +123,29 @@ class Tool:
     """Whether it cannot keep its promise without a store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A prompt. `definition` builds its prompts/list entry when first needed."""
 
     name: str
     definition: Callable[[], JsonObject]
     run: Run
     scopes: tuple[str, ...] = ()
-    completers: Mapping[str, Completer] = field(default_factory=dict)
+    completers: Mapping[str, Completer] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(NamedTuple):
     """A resource or, where the template has variables, many. `definition` builds its entry in the lists."""
 
     uri: UriTemplate
     definition: Callable[[], JsonObject]
     run: Run
     scopes: tuple[str, ...] = ()
-    completers: Mapping[str, Completer] = field(default_factory=dict)
+    completers: Mapping[str, Completer] = MappingProxyType({})
     ttl_ms: int = 0
     public: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(NamedTuple):
     """Everything that a server offers."""
 
     tools: Sequence[Tool] = ()

@@ -8,27 +8,12 @@ import math
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
-from typing import Annotated, Any, Final, Literal, NewType, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, NewType, TypeAlias, Union, get_args, get_origin
 
 from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen
-from pydantic import (
-    AliasChoices,
-    AliasPath,
-    AnyUrl,
-    AwareDatetime,
-    BaseModel,
-    EmailStr,
-    FutureDate,
-    FutureDatetime,
-    NaiveDatetime,
-    PastDate,
-    PastDatetime,
-    SecretBytes,
-    SecretStr,
-)
+from pydantic import AliasChoices, AliasPath, BaseModel
 from pydantic.fields import FieldInfo
 
 from app.strict_json import JsonObject
@@ -47,16 +32,13 @@ _EMAIL: Final = re.compile(rf"[a-zA-Z0-9.!#$%&'*+/=?^_`{{|}}~-]{{1,64}}@{_LABEL}
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DATE_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d.*", re.ASCII)
 
-_DATES: Final = (date, FutureDate, PastDate)
-_DATETIMES: Final = (datetime, AwareDatetime, NaiveDatetime, FutureDatetime, PastDatetime)
 _SCALARS: Final[Mapping[Any, JsonObject]] = {
     bool: {"type": "boolean"},
     int: {"type": "integer"},
     float: {"type": "number"},
     str: {"type": "string"},
-    EmailStr: {"type": "string", "format": "email"},
-    **{kind: {"type": "string", "format": "date"} for kind in _DATES},
-    **{kind: {"type": "string", "format": "date-time"} for kind in _DATETIMES},
+    date: {"type": "string", "format": "date"},
+    datetime: {"type": "string", "format": "date-time"},
 }
 _PYTHON_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "boolean": bool,
@@ -71,8 +53,7 @@ class NotAFormField(Exception):
     """Why a field cannot be in a form, and what to do instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class FormField:
+class FormField(NamedTuple):
     """One property. `nullable` fields have None among their values.
 
     `unchecked_format` is a format that the schema states and pydantic does not check: see `has_format`.
@@ -99,6 +80,8 @@ def has_format(text: str, expected: Format) -> bool:
             case "email":
                 return len(text) <= 254 and _EMAIL.fullmatch(text) is not None
             case "uri":
+                from pydantic import AnyUrl
+
                 AnyUrl(text)
                 return True
             case "date":
@@ -109,8 +92,7 @@ def has_format(text: str, expected: Format) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Annotated:
+class _Annotated(NamedTuple):
     """An annotation taken apart: the bare type, whether None is one of its values, and what was said about it."""
 
     bare: Any
@@ -186,7 +168,7 @@ def _property(attribute: str, name: str, info: FieldInfo, annotated: _Annotated)
     if description := annotated.said("description"):
         schema["description"] = description
     if not info.is_required() and info.default_factory is None and info.default is not None:
-        schema["default"] = _default(info.default, schema["type"], options)
+        schema["default"] = _default(info.default, schema, options)
     return schema
 
 
@@ -206,14 +188,38 @@ def _schema(annotation: Any) -> tuple[JsonObject, list[str]]:
         choice = _choice(options, "anyOf")
         titled = {"type": "string", **choice} if "enum" in choice else choice
         return {"type": "array", "items": titled}, [value for value, _ in options]
-    if isinstance(collection, type):
-        if issubclass(collection, SecretStr | SecretBytes):
+    return _pydantic_type(collection), []
+
+
+def _pydantic_type(annotation: Any) -> JsonObject:
+    # Imported by a form that has one: they cost as much as the rest of this module.
+    from pydantic import (
+        AnyUrl,
+        AwareDatetime,
+        EmailStr,
+        FutureDate,
+        FutureDatetime,
+        NaiveDatetime,
+        PastDate,
+        PastDatetime,
+        SecretBytes,
+        SecretStr,
+    )
+
+    if annotation is EmailStr:
+        return {"type": "string", "format": "email"}
+    if annotation in (FutureDate, PastDate):
+        return dict(_SCALARS[date])
+    if annotation in (AwareDatetime, NaiveDatetime, FutureDatetime, PastDatetime):
+        return dict(_SCALARS[datetime])
+    if isinstance(annotation, type):
+        if issubclass(annotation, SecretStr | SecretBytes):
             raise NotAFormField(
                 "secrets must not pass through the client: ask for it on your own page with ctx.secret."
             )
-        if issubclass(collection, AnyUrl):
-            return {"type": "string", "format": "uri"}, []
-        if issubclass(collection, BaseModel | dict):
+        if issubclass(annotation, AnyUrl):
+            return {"type": "string", "format": "uri"}
+        if issubclass(annotation, BaseModel | dict):
             raise NotAFormField("forms are flat: move its fields up, or ask a second question.")
     raise NotAFormField(
         f"{getattr(annotation, '__name__', annotation)} has no place in a form: use str, int, float, bool, date, "
@@ -265,8 +271,12 @@ def _constraint(kind: str, constraint: object) -> JsonObject:
             return {}
 
 
-def _default(default: Any, kind: str, options: list[str]) -> Any:
-    plain = _plain(default)
+def _default(default: Any, schema: JsonObject, options: list[str]) -> Any:
+    kind, plain = schema["type"], _plain(default)
+    if schema.get("format") == "uri" and not isinstance(default, str):
+        from pydantic import AnyUrl
+
+        plain = str(default) if isinstance(default, AnyUrl) else plain
     if isinstance(default, set | frozenset):
         # A set has another order in every process, and the question another digest.
         plain = sorted(plain, key=lambda each: options.index(each) if each in options else -1)
@@ -287,7 +297,5 @@ def _plain(default: Any) -> Any:
             return default.isoformat()
         case list() | tuple() | set() | frozenset():
             return [_plain(each) for each in default]
-        case AnyUrl():
-            return str(default)
         case _:
             return default

@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from app.strict_json import JsonObject
 
@@ -47,8 +46,7 @@ class JSONRPCError(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A JSON-RPC request. `params` is empty when the request has none."""
 
     id: RequestId
@@ -56,8 +54,7 @@ class Request:
     params: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(NamedTuple):
     """A JSON-RPC notification: accepted or refused, never answered."""
 
     method: str

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from app.protocol.jsonrpc import ErrorCode, JSONRPCError
 from app.strict_json import JsonObject
@@ -35,8 +34,7 @@ NAMED_BY: Final[Mapping[str, str]] = {TOOLS_CALL: "name", PROMPTS_GET: "name", R
 """The parameter that `Mcp-Name` repeats, for the three requests that may take several rounds."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestMeta:
+class RequestMeta(NamedTuple):
     """The per-request protocol fields in `params._meta` (basic/index, `_meta`).
 
     Capabilities are read from here and nowhere else: an earlier request says nothing about this one.

@@ -11,7 +11,6 @@ An answer counts only if
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from app.protocol import messages, request_state
@@ -23,18 +22,20 @@ from app.strict_json import JsonObject
 _INPUT_REQUESTS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
 
 
-@dataclass(frozen=True, slots=True)
 class RoundsExceeded(Exception):
-    """The tool asked for one more round than the cap allows."""
+    """The tool asked for one more round than the `cap` allows."""
 
-    cap: int
+    def __init__(self, cap: int) -> None:
+        super().__init__(cap)
+        self.cap = cap
 
 
-@dataclass(frozen=True, slots=True)
 class StateTooLarge(Exception):
     """What the tool wants to carry to the next round does not fit in a requestState."""
 
-    reason: str
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class Round:
@@ -142,7 +143,7 @@ class Round:
         questions = {key: self._past.questions[key] for key in kept if key in self._past.questions}
         questions |= self._digests
         waits = self._past.waits + 1 if waiting else 0
-        return replace(self._past, questions=questions, answers=kept, state=state, waits=waits)
+        return self._past._replace(questions=questions, answers=kept, state=state, waits=waits)
 
     def questions(self, notes: Mapping[str, str]) -> dict[str, JsonObject]:
         """What was asked in this round, each with its note: a sentence before the message (what was wrong before).

@@ -5,7 +5,6 @@ stream, and only the kinds that this very request asked for (basic/patterns/prog
 """
 
 import math
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from app.protocol.jsonrpc import ErrorCode, JSONRPCError
@@ -19,14 +18,16 @@ MAX_NOTIFICATIONS: Final = 1000
 META_LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 
 
-@dataclass(slots=True)
 class Notifications:
     """What was asked for, and what there is to send. `sent` holds whole JSON-RPC notifications."""
 
-    progress_token: str | int | None = None
-    level: str | None = None
-    sent: list[JsonObject] = field(default_factory=list)
-    _progress: float = -math.inf
+    __slots__ = ("_progress", "level", "progress_token", "sent")
+
+    def __init__(self, progress_token: str | int | None = None, level: str | None = None) -> None:
+        self.progress_token = progress_token
+        self.level = level
+        self.sent: list[JsonObject] = []
+        self._progress = -math.inf
 
     @classmethod
     def read(cls, meta: JsonObject) -> "Notifications":

@@ -13,8 +13,8 @@ nothing was asked and the client was to come again.
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from app import strict_json
 from app.errors import ConfigurationError, RequestStateRefused, SealRefused
@@ -34,8 +34,7 @@ REFUSED: Final[JsonObject] = {"reason": "invalid_request_state"}
 """The data of the one error for every state that does not verify."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """The request that a state belongs to, taken from the verified request at hand and never transmitted.
 
     Not bound: the JSON-RPC id (it must differ in a retry), `_meta`, the answers, and the access token
@@ -60,15 +59,14 @@ class Binding:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RequestState:
+class RequestState(NamedTuple):
     """The verified content of a requestState, or of the next one."""
 
     flow_id: bytes
     first_issued_at: int
     rounds: int
-    questions: Mapping[str, str] = field(default_factory=dict)
-    answers: Mapping[str, JsonObject] = field(default_factory=dict)
+    questions: Mapping[str, str] = MappingProxyType({})
+    answers: Mapping[str, JsonObject] = MappingProxyType({})
     state: Any = None
     waits: int = 0
     """Rounds that only waited for another instance, one after the other."""

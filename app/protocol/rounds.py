@@ -1,8 +1,8 @@
 """One round of a tool, prompt or resource: what the client brought, the function's run, and how its questions go."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 from app import strict_json
 from app.errors import InsufficientScope, RequestStateRefused
@@ -21,8 +21,7 @@ from app.strict_json import JsonObject
 Feature: TypeAlias = Tool | Prompt | Resource
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """One verified request with all that its answer depends on."""
 
     request: Request
@@ -33,7 +32,7 @@ class Exchange:
     """16 fresh random bytes: the flow id of a new flow."""
     notifications: Notifications
     facts: dict[str, Any]
-    trace_context: Mapping[str, str] = field(default_factory=dict)
+    trace_context: Mapping[str, str] = MappingProxyType({})
     deadline: float | None = None
     """When this invocation is killed, in seconds since the epoch, where the front door says so."""
 

@@ -78,7 +78,9 @@ class StreamableHttp:
             access_token = self._resource_server.authenticate(request, now=now)
             facts["client_id"] = access_token.principal.client_id
             accepted = _accepted(request.headers.get("accept"))
-            refusal = _refuse_media_types(request.headers, accepted)
+            refusal = _unreadable(request.headers.get("content-type", ""), request.headers.get("content-encoding"))
+            if refusal is None and not accepted:
+                refusal = 406, f"Accept must list {_JSON} and {_SSE}"
             if refusal is not None:
                 return _plain(*refusal, facts | {"outcome": "refused", "reason": refusal[1]})
             return self._exchange(request, access_token, accepted, facts, now=int(now), entropy=entropy)
@@ -167,17 +169,17 @@ class StreamableHttp:
             check_parameters(headers, arguments if isinstance(arguments, dict) else {}, mirrored)
 
 
-def _refuse_media_types(headers: Mapping[str, str], accepted: frozenset[str]) -> tuple[int, str] | None:
-    media_type, *parameters = (part.strip().lower() for part in headers.get("content-type", "").split(";"))
+@lru_cache(maxsize=64)
+def _unreadable(content_type: str, content_encoding: str | None) -> tuple[int, str] | None:
+    """Why a body is not read, as a status and a sentence."""
+    media_type, *parameters = (part.strip().lower() for part in content_type.split(";"))
     if media_type != _JSON:
         return 415, f"Content-Type must be {_JSON}"
     for name, _, value in (parameter.partition("=") for parameter in parameters):
         if name == "charset" and value.strip('"') not in ("utf-8", "utf8"):
             return 415, "The charset must be UTF-8"
-    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+    if content_encoding is not None and content_encoding.strip().lower() != "identity":
         return 415, "Content-Encoding is not supported: send the body as it is"
-    if not accepted:
-        return 406, f"Accept must list {_JSON} and {_SSE}"
     return None
 
 

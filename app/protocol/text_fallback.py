@@ -6,8 +6,7 @@ it. What a model passes on is no proof that a user said it: forms of destructive
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from app.errors import RequestStateRefused, SealRefused
 from app.principal import Principal
@@ -49,8 +48,7 @@ DEFINITION: Final[JsonObject] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(NamedTuple):
     """The call that asked, and what had been answered before."""
 
     tool: str

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -94,7 +93,7 @@ class McpFunction:
         """Answer one request. `now` is in seconds since the epoch, `entropy` 16 fresh random bytes."""
         response = self._respond(request, now=now, entropy=entropy)
         # A body after the headers of a HEAD would be read as the next response (RFC 9110 section 9.3.2).
-        return replace(response, body=b"") if request.method == "HEAD" else response
+        return response._replace(body=b"") if request.method == "HEAD" else response
 
     def _respond(self, request: HttpRequest, *, now: float, entropy: bytes) -> HttpResponse:
         if request.path in self._mcp_paths:

@@ -1,7 +1,6 @@
 """Two users, two clients, one flow, and time that passes when it is told to."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 
 from app.effects.once import Effect, request_digest
@@ -10,9 +9,9 @@ from app.sealing import Key, Keyring
 
 START = 1_800_000_000
 ALICE = Principal("https://login.example.com", "alice-subject", "https://client-one.example/metadata.json")
-ALICE_ELSEWHERE = replace(ALICE, client_id="https://client-two.example/metadata.json")
-ALICE_OF_ANOTHER_ISSUER = replace(ALICE, issuer="https://other.example.com")
-BOB = replace(ALICE, subject="bob-subject")
+ALICE_ELSEWHERE = ALICE._replace(client_id="https://client-two.example/metadata.json")
+ALICE_OF_ANOTHER_ISSUER = ALICE._replace(issuer="https://other.example.com")
+BOB = ALICE._replace(subject="bob-subject")
 OLD = Key(1, bytes(range(32)))
 NEW = Key(2, bytes(range(32, 64)))
 KEYRING = Keyring(current=OLD)

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
@@ -232,10 +232,10 @@ def test_no_character_can_move_from_one_bound_field_to_the_next(lab: Laboratory,
     """Row 88: issuer "…x" and user "ab" are not issuer "…" and user "xab"."""
     draft, binding = _bound(lab, owner)
     issuer, who = lab.stack.identity.url, binding.principal
-    shifted = replace(who, issuer=issuer[:-1], subject=issuer[-1] + owner)
-    assert_frozen(lab, _presented(lab, draft, _seal(lab, replace(binding, principal=shifted))))
-    joined = replace(who, subject=owner + CLIENT_ID[0], client_id=CLIENT_ID[1:])
-    assert_frozen(lab, _presented(lab, draft, _seal(lab, replace(binding, principal=joined))))
+    shifted = who._replace(issuer=issuer[:-1], subject=issuer[-1] + owner)
+    assert_frozen(lab, _presented(lab, draft, _seal(lab, binding._replace(principal=shifted))))
+    joined = who._replace(subject=owner + CLIENT_ID[0], client_id=CLIENT_ID[1:])
+    assert_frozen(lab, _presented(lab, draft, _seal(lab, binding._replace(principal=joined))))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ START = 1_800_000_000.0
 BASE = "https://mcp.example.com"
 ISSUER = "https://login.example.com"
 ALICE = Principal(ISSUER, "alice-subject", "https://client-one.example/metadata.json")
-ALICE_ELSEWHERE = replace(ALICE, client_id="https://client-two.example/metadata.json")
+ALICE_ELSEWHERE = ALICE._replace(client_id="https://client-two.example/metadata.json")
 BOB = Principal(ISSUER, "bob-subject", ALICE.client_id)
 KEYRING = Keyring(current=Key(1, bytes(range(32))))
 

@@ -5,7 +5,6 @@ import json
 import math
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +167,7 @@ BINDINGS = st.builds(
 def test_what_was_sealed_comes_back_one_round_later(state: RequestState, binding: Binding) -> None:
     """SECURITY 2.2, Plaintext: the round is counted by the seal."""
     opened = CODEC.open(CODEC.seal(state, binding, now=NOW), binding, now=NOW)
-    assert opened == replace(state, rounds=state.rounds + 1)
+    assert opened == state._replace(rounds=state.rounds + 1)
 
 
 @settings(deadline=None, max_examples=100)
@@ -196,7 +195,7 @@ def test_the_claims_are_the_documented_ones_and_no_others() -> None:
         "a": {"a": {"action": "accept"}},
         "s": {"id": 7},
     }
-    waited = CODEC.seal(replace(state, rounds=2, waits=2), BINDING, now=NOW)
+    waited = CODEC.seal(state._replace(rounds=2, waits=2), BINDING, now=NOW)
     text = by_hand.open_(waited, secret=KEY.secret, purpose=PURPOSE, bound_to=BINDING.fields())
     assert json.loads(text)["w"] == 2
     fresh = CODEC.seal(request_state.begin(now=NOW, entropy=bytes(16)), BINDING, now=NOW)
@@ -210,34 +209,34 @@ def test_the_claims_are_the_documented_ones_and_no_others() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(replace(BINDING, audience="https://staging.example.com/mcp"), id="94: staging, same key"),
-        pytest.param(replace(BINDING, audience=BINDING.audience + "/"), id="a slash at the audience"),
+        pytest.param(BINDING._replace(audience="https://staging.example.com/mcp"), id="94: staging, same key"),
+        pytest.param(BINDING._replace(audience=BINDING.audience + "/"), id="a slash at the audience"),
         pytest.param(
-            replace(BINDING, principal=Principal("https://as2.example.com", "user-1", BINDING.principal.client_id)),
+            BINDING._replace(principal=Principal("https://as2.example.com", "user-1", BINDING.principal.client_id)),
             id="88: same sub at another issuer",
         ),
-        pytest.param(replace(BINDING, principal=replace(BINDING.principal, subject="user-2")), id="86: another user"),
+        pytest.param(BINDING._replace(principal=BINDING.principal._replace(subject="user-2")), id="86: another user"),
         pytest.param(
-            replace(BINDING, principal=replace(BINDING.principal, subject="User-1")), id="sub in another case"
+            BINDING._replace(principal=BINDING.principal._replace(subject="User-1")), id="sub in another case"
         ),
         pytest.param(
-            replace(BINDING, principal=replace(BINDING.principal, client_id="https://evil.example/c.json")),
+            BINDING._replace(principal=BINDING.principal._replace(client_id="https://evil.example/c.json")),
             id="another client of the same user",
         ),
-        pytest.param(replace(BINDING, principal=replace(BINDING.principal, client_id="")), id="61: no client"),
-        pytest.param(replace(BINDING, method="prompts/get"), id="89: a prompt of the same name"),
-        pytest.param(replace(BINDING, method="resources/read"), id="89: a resource of the same name"),
-        pytest.param(replace(BINDING, target="delete_reports"), id="89: another tool"),
-        pytest.param(replace(BINDING, target="delete_repor"), id="89: a shorter name"),
-        pytest.param(replace(BINDING, arguments=b'{"target":"Q4"}'), id="89: other arguments"),
-        pytest.param(replace(BINDING, arguments=b"{}"), id="89: no arguments"),
-        pytest.param(replace(BINDING, method="tools/calld", target="elete_report"), id="a byte from target to method"),
+        pytest.param(BINDING._replace(principal=BINDING.principal._replace(client_id="")), id="61: no client"),
+        pytest.param(BINDING._replace(method="prompts/get"), id="89: a prompt of the same name"),
+        pytest.param(BINDING._replace(method="resources/read"), id="89: a resource of the same name"),
+        pytest.param(BINDING._replace(target="delete_reports"), id="89: another tool"),
+        pytest.param(BINDING._replace(target="delete_repor"), id="89: a shorter name"),
+        pytest.param(BINDING._replace(arguments=b'{"target":"Q4"}'), id="89: other arguments"),
+        pytest.param(BINDING._replace(arguments=b"{}"), id="89: no arguments"),
+        pytest.param(BINDING._replace(method="tools/calld", target="elete_report"), id="a byte from target to method"),
         pytest.param(
-            replace(BINDING, principal=Principal("https://as.example.comu", "ser-1", BINDING.principal.client_id)),
+            BINDING._replace(principal=Principal("https://as.example.comu", "ser-1", BINDING.principal.client_id)),
             id="88: a byte from sub to issuer",
         ),
         pytest.param(
-            replace(BINDING, principal=Principal("https://as.example.co", "muser-1", BINDING.principal.client_id)),
+            BINDING._replace(principal=Principal("https://as.example.co", "muser-1", BINDING.principal.client_id)),
             id="88: a byte from issuer to sub",
         ),
     ],
@@ -323,7 +322,7 @@ def test_the_limits_can_be_configured() -> None:
     assert refusal(token, codec=codec, now=NOW + 2) == "expired"
     late = codec.seal(state, BINDING, now=NOW + 4)
     assert refusal(late, codec=codec, now=NOW + 5) == "age"
-    again = codec.seal(replace(state, rounds=1), BINDING, now=NOW)
+    again = codec.seal(state._replace(rounds=1), BINDING, now=NOW)
     assert refusal(again, codec=codec, now=NOW) == "rounds"
 
 

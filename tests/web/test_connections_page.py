@@ -1,7 +1,5 @@
 """The page on which users see and end their connections, and what they allowed."""
 
-from dataclasses import replace
-
 import pytest
 
 from app.oauth.connections import Connected, Pending
@@ -89,7 +87,7 @@ def test_the_page_lists_what_was_allowed_to_whom_and_until_when(world: World) ->
     """SECURITY 1: the user sees what runs without a question. What a model chose is escaped."""
     world.allow(arguments={"id": "<b>T-1</b>"})
     world.clock.now += 60
-    world.allow(replace(ALICE, client_id="local-client"), "deploy")
+    world.allow(ALICE._replace(client_id="local-client"), "deploy")
     world.allow(BOB, "never_shown")
     text = world.browser("alice").get("/connections").text
 

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,11 +38,11 @@ def test_a_good_endpoint_has_nothing_wrong(deployment: Deployment) -> None:
 
 def with_headers(response: HttpResponse, changes: Mapping[str, str | None]) -> HttpResponse:
     headers = {**response.headers, **changes}
-    return replace(response, headers={name: value for name, value in headers.items() if value is not None})
+    return response._replace(headers={name: value for name, value in headers.items() if value is not None})
 
 
 def with_document(response: HttpResponse, **changes: object) -> HttpResponse:
-    return replace(response, body=json.dumps({**json.loads(response.body), **changes}).encode())
+    return response._replace(body=json.dumps({**json.loads(response.body), **changes}).encode())
 
 
 def renamed_challenge(request: HttpRequest, response: HttpResponse) -> HttpResponse:
