@@ -1,7 +1,6 @@
 """One HTTP request and one response as values, the same for every front door. No I/O."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -48,13 +47,16 @@ def internal_error(error: Exception) -> HttpResponse:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TokenEndpointReply:
+class TokenEndpointReply(NamedTuple):
     """What a provider answered, whatever its status. `content_type` is the header as it came, or ""."""
 
     status: int
     content_type: str
-    body: bytes = field(repr=False)
+    body: bytes
+
+    def __repr__(self) -> str:
+        # The body of a good one is a token.
+        return f"TokenEndpointReply(status={self.status}, content_type={self.content_type!r})"
 
 
 def join_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

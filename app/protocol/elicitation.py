@@ -8,7 +8,7 @@ be asked through a form at all is refused when the form is built, with the remed
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import BaseModel, RootModel, ValidationError
 
@@ -35,23 +35,40 @@ class Accepted(Generic[M]):
     value: M
 
 
-@dataclass(frozen=True, slots=True)
-class Declined:
+class _Bare:
+    """An answer that is its kind and nothing more: two of a kind are equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Declined(_Bare):
     """The user said no."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+
+class Cancelled(_Bare):
     """The user dismissed the question without an answer."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+
+class Missing(_Bare):
     """The question was not asked in a verified earlier round, or not answered."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Invalid:
+
+class Invalid(NamedTuple):
     """What came back does not fit the form. `reason` names the fields, and none of the values."""
 
     reason: str

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar, overload
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar, overload
 
 from pydantic import BaseModel
 
@@ -35,8 +35,7 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Question(Generic[M]):
+class Question(NamedTuple, Generic[M]):
     """A form with the sentence above it."""
 
     message: str
@@ -55,7 +54,6 @@ def as_request(request: Request) -> JsonObject:
     return request if isinstance(request, dict) else request.request()
 
 
-@dataclass(frozen=True, slots=True)
 class InputRequired:
     """Return this to ask in the explicit style: `requests` by key, and `state` to get back as `ctx.state`.
 
@@ -63,13 +61,14 @@ class InputRequired:
     not content, and no credentials. Most tools want `Context.ask`.
     """
 
-    requests: Mapping[str, Request] = field(default_factory=dict)
-    state: Any = None
+    __slots__ = ("requests", "state")
 
-    def __post_init__(self) -> None:
+    def __init__(self, requests: Mapping[str, Request] = MappingProxyType({}), state: Any = None) -> None:
+        self.requests = requests
+        self.state = state
         # A date, a tuple or a number as a key would come back as something else in the next round.
         try:
-            same = json.loads(json.dumps(self.state, allow_nan=False)) == self.state
+            same = json.loads(json.dumps(state, allow_nan=False)) == state
         except (TypeError, ValueError):
             same = False
         if not same:

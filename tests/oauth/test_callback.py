@@ -174,7 +174,7 @@ USABLE = {"access_token": "a", "token_type": "bearer"}
     "answer",
     [
         HTML,
-        replace(HTML, status=502),
+        HTML._replace(status=502),
         TokenEndpointReply(302, "", b""),
         TokenEndpointReply(200, "application/json", b"[1]"),
         TokenEndpointReply(200, "application/json", b'{"access_token":"a","access_token":"b","token_type":"bearer"}'),
