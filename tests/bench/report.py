@@ -87,6 +87,10 @@ def charts(results: Results) -> dict[str, str]:
         Line(name, [(each.tools, each.cold_list_ms) for each in found], COLOURS[name])
         for name, found in results.tools.items()
     ]
+    state = [
+        Line(name, [(each.carried, each.second_us) for each in found], COLOURS[name])
+        for name, found in results.state.items()
+    ]
     pending = results.url_mode.pending
     flows = [
         Line("p50", [(each.live_flows, each.p50_us) for each in pending], COLOURS[MCP]),
@@ -111,6 +115,13 @@ def charts(results: Results) -> dict[str, str]:
             tools,
             x_unit="tools",
             y_unit="ms",
+        ),
+        "state": chart.line_chart(
+            "Warm call, round 2, by what a tool carries in requestState",
+            "Median. Logarithmic.",
+            state,
+            x_unit="bytes",
+            y_unit="µs",
         ),
         "flows": chart.line_chart(
             "A retry while the user is in the browser, by the live flows in the store",
@@ -147,6 +158,7 @@ def _page(results: Results) -> Iterator[str]:
     yield from _section("Warm call: one process each, interleaved blocks", _WARM_HEAD, _warm(results.warm))
     yield "\n![Tools](tools.svg)"
     yield from _section("By the number of tools", _TOOLS_HEAD, _tools(results))
+    yield "\n![Carried state](state.svg)"
     yield from _section(
         "By what a tool carries in requestState", "peer | bytes | round 1 µs | round 2 µs", _state(results)
     )
