@@ -22,7 +22,8 @@ def ring_at(at: float, work: Callable[[], T]) -> T:
     """Return what `work` returns, or raise OutOfTime in it when it is `at`, in seconds since the epoch.
 
     System calls that block are interrupted; code that never returns to the interpreter is not. In any thread but
-    the main one, and on systems without setitimer, the work runs as it is.
+    the main one, and on systems without setitimer, the work runs as it is. An alarm that was set before, a test
+    runner's say, goes on afterwards.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         return work()
@@ -35,16 +36,20 @@ def ring_at(at: float, work: Callable[[], T]) -> T:
             armed = False
             raise OutOfTime
 
+    started = time.time()
+    delay, again = signal.setitimer(signal.ITIMER_REAL, 0)
     before = signal.signal(signal.SIGALRM, ring)
     # A call and no `with`: in a block of the caller's, Python 3.13 leaves a loop that is interrupted without the end.
     try:
         # A timer of 0 would never ring.
-        signal.setitimer(signal.ITIMER_REAL, max(at - time.time(), 0.001), _AGAIN)
+        signal.setitimer(signal.ITIMER_REAL, max(at - started, 0.001), _AGAIN)
         return work()
     finally:
         armed = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if delay:
+            signal.setitimer(signal.ITIMER_REAL, max(delay - (time.time() - started), 0.001), again)
 
 
 @contextmanager

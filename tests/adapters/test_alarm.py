@@ -117,6 +117,22 @@ def test_work_that_ends_when_it_rings_is_ended_or_not_and_nothing_comes_later() 
     assert 0 < ended < 1500
 
 
+def test_an_alarm_that_was_set_before_goes_on_afterwards() -> None:
+    """Test runners end tests that hang by the same signal."""
+    heard: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        ring_at(time.time() + 60, lambda: spin(0.05))
+        assert heard == []
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] < 0.16
+        spin(0.3)
+        assert heard == [signal.SIGALRM]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_in_another_thread_nothing_rings() -> None:
     """Signals are the main thread's."""
     seen: list[str] = []
