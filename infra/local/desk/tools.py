@@ -10,7 +10,7 @@ from datetime import date
 from enum import Enum, StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from app.toolkit import (
     Accepted,
@@ -27,6 +27,8 @@ from app.toolkit import (
 
 AGENTS: Final = ("ana", "ben", "chioma")
 TICKETS: Final = {"T-1": "Printer on fire", "T-2": "VPN drops every hour"}
+
+_REPOSITORIES: Final = TypeAdapter(list[dict[str, Any]])
 
 _reports = {"Q1", "Q2", "Q3"}
 _log = logging.getLogger("roundtrip.desk")
@@ -213,7 +215,11 @@ def list_repositories(ctx: Context) -> Any:
     hub = ctx.connect("hub", scopes=["repo:read", "user:read"], message=message)
     headers = {"authorization": f"Bearer {hub.access_token}"}
     with httpx2.Client(timeout=3, follow_redirects=False, trust_env=False) as client:
-        return client.get(f"{os.environ['HUB_API_URL']}/repositories", headers=headers).json()
+        response = client.get(f"{os.environ['HUB_API_URL']}/repositories", headers=headers)
+    try:
+        return _REPOSITORIES.validate_json(response.content)
+    except ValidationError:
+        return ctx.stop("Local Hub answered something unexpected. Try again later.")
 
 
 @tool(title="Disconnect Local Hub", idempotent=True)
