@@ -54,15 +54,22 @@ class RunningStack:
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
+def started_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
     """The desk with two environments for each function: real awslambdaric, real HTTP, real login."""
     folder = tmp_path_factory.mktemp("stack")
     with on_thread(lambda: desk_stack(folder), name="stack") as (running, run):
         yield RunningStack(running, run)
 
 
+@pytest.fixture(scope="module")
+def stack(started_stack: RunningStack) -> RunningStack:
+    """The shared stack with new environments: what another module's calls did to a tool's memory is forgotten."""
+    started_stack.restart()
+    return started_stack
+
+
 @pytest.fixture
 def fresh_stack(stack: RunningStack) -> RunningStack:
-    """The shared stack with new environments: what a tool did to its own memory is forgotten."""
+    """The same for each test."""
     stack.restart()
     return stack
