@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from app.oauth.provider import Provider
 from app.oauth.provider_config import read_providers
 from app.testing import Server, accept, decline
 from tests.infra.tree import ROOT, copy_of_tree
@@ -197,6 +198,14 @@ def test_the_effect_that_happens_once_does(tmp_path: Path) -> None:
     assert paid.text == "The invoice 2026-17 is paid."
     assert alice.retry(asked, params, {"pay": accept(confirm=True)}).text == paid.text
     assert alice.retry(asked, params, {"pay": decline()}).status == 400
+
+
+def test_every_member_of_a_provider_is_explained() -> None:
+    """docs/configuration.md: what MCP_PROVIDERS may say of each."""
+    table = page("configuration").partition("| Member | Meaning |")[2].partition("\n\n")[0]
+    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    explained = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert explained == {each.name for each in fields(Provider)} - {"name"} | {"preset"}
 
 
 def test_the_provider_of_the_tutorial_can_be_configured() -> None:

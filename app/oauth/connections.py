@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
+from app.errors import ConfigurationError
 from app.oauth import handles
 from app.oauth.disconnect import disconnect
 from app.oauth.flow import Event, Status
@@ -101,9 +102,9 @@ class Connections:
     ) -> Connected | Pending | Ended:
         """A token for `scopes` of a provider (its configured ones if empty), or what the user has to do first.
 
-        Raises KeyError for a provider that is not configured.
+        Raises ConfigurationError for a provider that is not configured.
         """
-        provider = self._providers[provider_name]
+        provider = self._provider(provider_name)
         wanted = frozenset(scopes or provider.scopes)
         entry = GRANTS + provider_name
         held, pointer = self._vault.look(principal.user, entry, principal.client_id)
@@ -120,6 +121,18 @@ class Connections:
                 return Ended("failed", f"The connection to {provider.title} could not be renewed just now. Try again.")
         terms = Terms(principal=principal, entry=entry, scopes=wanted, created=int(now))
         return self._ask(terms, f"connecting {provider.title}", held, pointer, response, now=now)
+
+    def _provider(self, name: str) -> Provider:
+        provider = self._providers.get(name)
+        if provider is None:
+            known = ", ".join(sorted(self._providers)) or "none"
+            raise ConfigurationError(
+                [
+                    f"There is no provider {name!r}; configured here: {known}. Add it to MCP_PROVIDERS, as "
+                    "docs/configuration.md shows, and start again."
+                ]
+            )
+        return provider
 
     def secret(
         self, principal: Principal, name: str, *, label: str, response: Response | None, now: float

@@ -61,7 +61,11 @@ class Signature:
             elif Context in (annotation, *get_args(annotation)):
                 self.context = parameter.name
             elif annotation is None:
-                problems.append(f"{self.name}: annotate {parameter.name}, its schema comes from the annotation.")
+                problems.append(
+                    f"{self.name}: write {parameter.name}: Context."
+                    if parameter.name in ("ctx", "context")
+                    else f"{self.name}: annotate {parameter.name}, its schema comes from the annotation."
+                )
             elif isinstance(parameter.default, FieldInfo):
                 problems.append(
                     f"{self.name}: {parameter.name} has a Field as its default: write it into the annotation, "

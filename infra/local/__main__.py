@@ -42,8 +42,9 @@ def own_providers(environment: Mapping[str, str]) -> dict[str, object]:
 
 def _next_steps(stack: LocalStack, providers: Mapping[str, object]) -> str:
     callbacks = "".join(
-        f"\n  Redirect URI          {stack.emulator.url}/oauth/callback/{name}   (register it at {name})"
-        for name in providers
+        f"\n  Redirect URI          {stack.emulator.url}/oauth/callback/{name}   "
+        f"(register it at {_title(name, provider)})"
+        for name, provider in providers.items()
     )
     return f"""
 Ready.
@@ -55,7 +56,7 @@ Ready.
 
 Open {stack.emulator.url}/ to call a tool, answer its question, and watch the rounds on the wire.
 Connect any MCP client to the endpoint: it finds the authorization server and opens the sign-in page.
-{_by_hand()}
+{_by_hand(stack)}
 
 Replace every instance, and see that a state sealed before still opens:
 
@@ -65,13 +66,18 @@ Ctrl-C stops everything.
 """
 
 
-def _by_hand() -> str:
+def _title(name: str, provider: object) -> str:
+    return str(provider.get("title", name)) if isinstance(provider, dict) else name
+
+
+def _by_hand(stack: LocalStack) -> str:
     names = [tool.name for tool in TOOLS]
     if not names:
         return "No tool is served yet. Make one, and start again:\n\n  make new-tool NAME=archive_report KIND=form"
     example = "delete_report" in names
     call = """delete_report ARGUMENTS='{"target": "Q3"}'""" if example else f"{names[0]} ARGUMENTS='{{}}'"
-    return f"Or call one at the terminal, as Alice:\n\n  make call TOOL={call}"
+    elsewhere = "" if stack.mcp_url.endswith(":8000/mcp") else f" CALL='--url {stack.mcp_url}'"
+    return f"Or call one at the terminal, as Alice:\n\n  make call TOOL={call}{elsewhere}"
 
 
 async def _run(arguments: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import secrets
+import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,13 +185,21 @@ def _valkey() -> Iterator["ValkeyServer"]:
             "Use Linux, macOS, or Windows through WSL."
         ) from error
     # noeviction, as in a deployment: an evicted flow or mark is one that somebody believes in.
-    server = ValkeyServer(config={"maxmemory-policy": "noeviction"})
+    server = ValkeyServer(port=_free_port(), config={"maxmemory-policy": "noeviction"})
     server.start()
     try:
         yield server
     finally:
         if server.is_running():
             server.stop()
+
+
+def _free_port() -> int:
+    # The first that is free from a fixed number on, as Valkey's package looks for one, is everybody's choice at once.
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port: int = unused.getsockname()[1]
+        return port
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ def main() -> None:
     for path in changed:
         print(f"  {path.relative_to(ROOT)}")
     print(f"\n{_NEXT[given.kind]}\n\n  .venv/bin/python -m pytest tests/tools/test_{given.name}.py")
+    print("\nA `make run` that is running serves it after: curl -X POST http://127.0.0.1:8000/_emulator/restart")
 
 
 if __name__ == "__main__":

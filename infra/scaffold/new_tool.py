@@ -66,7 +66,7 @@ def _renamed(source: str, name: str, kind: str) -> str:
 def _listed(listing: str, name: str) -> str:
     """The listing with one more import, before the line that collects them."""
     if re.search(rf"^from .* import .*\b{name}\b", listing, re.MULTILINE):
-        raise ScaffoldError(f"app/tools/__init__.py imports {name} already. Choose another NAME.")
+        raise ScaffoldError(f"app/tools/__init__.py imports {name} already. Choose another NAME, or delete that line.")
     found = list(re.finditer(r"^from app\.(toolkit|tools).*\n", listing, re.MULTILINE))
     if not found:
         raise ScaffoldError(

@@ -87,7 +87,7 @@ def test_what_is_there_is_never_overwritten(tree: Path) -> None:
     assert "tests/tools/test_keep_this.py exists already" in test_is_there.stdout
     (tree / "tests" / "tools" / "test_keep_this.py").unlink()
     listed = run_in(tree, "infra.scaffold", "keep_this", "form")
-    assert "app/tools/__init__.py imports keep_this already. Choose another NAME." in listed.stdout
+    assert "app/tools/__init__.py imports keep_this already. Choose another NAME, or delete that line." in listed.stdout
     after = {path: path.read_text() for path in (tree / "app" / "tools").glob("*.py")}
     assert after == {path: text for path, text in before.items() if path.stem != "keep_this"}
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.errors import ConfigurationError
 from app.oauth.browser import Completed, Denied, Failed
 from app.oauth.connections import Connected, Ended, Pending, Response, Stored
 from app.oauth.flow import LIFETIME, MAX_LIVE_FLOWS
@@ -270,9 +271,9 @@ def test_a_scope_that_the_provider_leaves_out_ends_the_call_and_not_in_a_circle(
     assert isinstance(world.call(scopes=("read", "write")), Pending)
 
 
-def test_a_provider_that_is_not_configured_is_a_programming_error(world: World) -> None:
+def test_a_provider_that_is_not_configured_is_named_with_the_remedy(world: World) -> None:
     """The tool names it."""
-    with pytest.raises(KeyError):
+    with pytest.raises(ConfigurationError, match=r"no provider 'nowhere'; configured here: \w.*MCP_PROVIDERS"):
         world.call(provider="nowhere")
     assert "nowhere" not in PROVIDERS
 

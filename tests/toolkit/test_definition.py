@@ -407,6 +407,9 @@ def with_kwargs(**ids: str) -> None: ...
 def positional(id: str, /) -> None: ...
 def positional_context(ctx: Context, /) -> None: ...
 def unannotated(id) -> None: ...  # type: ignore[no-untyped-def]
+
+
+def unannotated_context(ctx) -> None: ...  # type: ignore[no-untyped-def]
 def unresolved(id: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
 def no_schema(id: Unknown) -> None: ...
 def no_result_schema() -> Unknown:
@@ -430,6 +433,7 @@ async def async_generator() -> AsyncIterator[str]:
         (positional, "arguments come by name, so make id a plain parameter."),
         (positional_context, "arguments come by name, so make ctx a plain parameter."),
         (unannotated, "annotate id, its schema comes from the annotation."),
+        (unannotated_context, "write ctx: Context."),
         (unresolved, "import it in the tool's module."),
         (no_schema, "use types that JSON can carry, or a pydantic model."),
         (no_result_schema, "use types that JSON can carry, or a pydantic model."),
