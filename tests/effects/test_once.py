@@ -358,7 +358,9 @@ def test_nothing_begins_without_the_key_that_its_result_needs(world: World) -> N
     world.go()
 
 
-@pytest.mark.parametrize("damage", [lambda s: "", lambda s: s[:-2] + "AA", lambda s: "é😀"])
+@pytest.mark.parametrize(
+    "damage", [lambda s: "", lambda s: s[:-2] + ("QQ" if s.endswith("AA") else "AA"), lambda s: "é😀"]
+)
 def test_a_damaged_result_is_unknown(world: World, damage: Any) -> None:
     """Somebody can write to the store: then it cannot say what happened, and nothing runs."""
     world.finish(world.go())

@@ -48,7 +48,9 @@ def test_a_record_of_another_entry_is_none_of_this_one(world: World) -> None:
     assert isinstance(world.ask(), Pending)
 
 
-@pytest.mark.parametrize("damage", [lambda s: s[:-1], lambda s: s[:-2] + "AA", lambda s: "", lambda s: "é😀"])
+@pytest.mark.parametrize(
+    "damage", [lambda s: s[:-1], lambda s: s[:-2] + ("QQ" if s.endswith("AA") else "AA"), lambda s: "", lambda s: "é😀"]
+)
 def test_a_damaged_record_leads_to_a_new_flow(world: World, damage: object) -> None:
     """SECURITY section 5, 134: corrupted -> new flow, no 500."""
     world.connect()
