@@ -197,6 +197,25 @@ def shell(
     )
 
 
+def test_the_figures_are_those_of_the_benchmarks_results() -> None:
+    """README, How fast: nothing that tests/bench/results does not say."""
+    results = (ROOT / "tests/bench/results/results.md").read_text()
+    told = section("How fast")
+    rows = [
+        [cell.strip() for cell in row.strip("|").split("|")] for row in re.findall(r"^\| \w.*$", told, re.MULTILINE)
+    ]
+    assert len(rows) == 6
+    for name, cold, cold_ratio, warm, warm_ratio, memory in rows:
+        measured = [row.strip("| ").split(" | ") for row in results.splitlines() if row.startswith(f"| {name} |")]
+        cold_row, warm_row = measured[0], next(row for row in measured if len(row) == 11)
+        assert (cold_row[1], cold_row[10], cold_row[7]) == (cold, cold_ratio, memory)
+        assert (warm_row[1], warm_row[4]) == (warm, warm_ratio)
+    run = re.search(r"^(\d+ \w+ \d{4}), [\d:]+ UTC\. (.*?), load .*\n(Python [\d.]+)", results, re.MULTILINE)
+    assert run is not None
+    assert all(each in told for each in run.groups())
+    assert "Other work was running" not in results
+
+
 @pytest.mark.slow
 def test_the_commands_do_what_the_readme_says() -> None:
     """README, Two commands. `make test` is what runs this test; tests/tools gives the call, if its tool is there."""
