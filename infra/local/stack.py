@@ -185,7 +185,7 @@ def _valkey() -> Iterator["ValkeyServer"]:
             "Use Linux, macOS, or Windows through WSL."
         ) from error
     # noeviction, as in a deployment: an evicted flow or mark is one that somebody believes in.
-    server = ValkeyServer(port=_free_port(), config={"maxmemory-policy": "noeviction"})
+    server = ValkeyServer(port=free_port(), config={"maxmemory-policy": "noeviction"})
     server.start()
     try:
         yield server
@@ -194,8 +194,8 @@ def _valkey() -> Iterator["ValkeyServer"]:
             server.stop()
 
 
-def _free_port() -> int:
-    # The first that is free from a fixed number on, as Valkey's package looks for one, is everybody's choice at once.
+def free_port() -> int:
+    """A port that nobody listens on, any of the system's: the first from a fixed number on is everybody's choice."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port: int = unused.getsockname()[1]

@@ -1,13 +1,12 @@
 """The official conformance suite against the local authorization server, with a person who signs in."""
 
-import contextlib
-import socket
 from collections.abc import Iterator
 
 import httpx2
 import pytest
 
 from infra.local.identity import Identity, IdentitySettings, identity_in_thread, sign_in
+from infra.local.stack import free_port
 from tests.conformance.suite import Run, Suite
 
 RESOURCE = "http://127.0.0.1:9/mcp"
@@ -23,7 +22,7 @@ def identity(suite: Suite) -> Iterator[Identity]:
 @pytest.fixture(scope="module")
 def run(suite: Suite, identity: Identity, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One run of both scenarios: the second needs what the first found."""
-    port = _free_port()
+    port = free_port()
     with httpx2.Client(trust_env=False) as person:
         registration = {
             "client_name": "Conformance suite",
@@ -55,10 +54,3 @@ def test_the_run_has_exactly_these_scenarios_and_ends_well(run: Run) -> None:
     """Without its client id the suite skips the grant, and says that all is well."""
     assert sorted(run.checks) == list(SCENARIOS)
     assert run.exit_code == 0, run.output
-
-
-def _free_port() -> int:
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
